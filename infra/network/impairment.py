@@ -25,7 +25,7 @@ end. reset: discard them, and reset the connection at once.
 """
 
 
-RuleAction = Literal["hold", "delay", "drop", "reset", "error", "repeat"]
+RuleAction = Literal["hold", "delay", "drop", "reset", "error", "repeat", "slow"]
 """What a rule does with a request or a response."""
 
 
@@ -118,7 +118,9 @@ class RequestRule:
     connection in the same direction, as TCP would: until the rule is removed, or, with a delay,
     until that has passed. A request that is repeated is forwarded, and delivered once more when the
     delay has passed, on a connection of its own, whose response nobody gets: as a request arrives
-    that was late on a connection which its sender has given up.
+    that was late on a connection which its sender has given up. Slow is the entire connection, in
+    that direction, from the first request on that meets the rule: what its sender has not got rid
+    of waits in the sender.
     """
 
     api: str
@@ -128,6 +130,8 @@ class RequestRule:
     error: str = ""
     """The error to put into responses: `NOT_LEADER_OR_FOLLOWER`."""
     delay_ms: float = 0
+    bytes_per_s: int = 0
+    """How much of a slow connection is read."""
     partition: int | None = None
     """Only errors of this partition are replaced; `None`: of all."""
     on_call: int = 1
@@ -155,6 +159,7 @@ class RequestRule:
             "drop": f"drop {what} and what follows on the connection",
             "reset": f"reset connections with {what}",
             "delay": f"delay {what} by {self.delay_ms:g} ms",
+            "slow": f"read {self.bytes_per_s:,} bytes/s of connections with {what}",
             "repeat": f"repeat {what} after {self.delay_ms:g} ms",
             "error": f"put {self.error}{where} into {what}",
         }

@@ -32,6 +32,9 @@ MAX_HELD_BYTES: Final = 64 << 20
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of 0 seconds: closing the socket sends RST (socket(7))."""
 _BACKLOG: Final = 1024
+_SLOW_BUFFER_BYTES: Final = 2048
+_BUFFER_BYTES: Final = 1 << 20
+"""For what a peer has sent and the relay has not read (SO_RCVBUF, which the kernel doubles)."""
 _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 
@@ -171,6 +174,7 @@ class Relay:
                 resets += 1
                 continue
             for end in ends:
+                end.limit(None)
                 end.forward_kept()
                 if end.holds:
                     end.deliver()
@@ -313,6 +317,7 @@ class ConnectionEnd(asyncio.Protocol):
         self._held: list[bytes] = []
         self._held_bytes, self._at_eof = 0, False
         self._frames = FrameSplitter()
+        self._bytes_per_s: int | None = None
         self.has_dropped = False
         """Whether bytes read here were dropped, so the other end lacks them."""
 
@@ -346,6 +351,7 @@ class ConnectionEnd(asyncio.Protocol):
             self._forward_frames(data, relay.watcher)
         else:
             self._forward(self._frames.track(data))
+        self._pause_for(data)
 
     def _forward(self, data: bytes) -> None:
         """Forward bytes, or hold, drop or reset."""
@@ -389,6 +395,28 @@ class ConnectionEnd(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Resume reading at the other end."""
         self._connection.other(self).resume_reading()
+
+    def limit(self, bytes_per_s: int | None) -> None:
+        """Read so much from this peer from now on; `None`: all that it sends.
+
+        With a small buffer in the kernel, so that the rest stays in the peer.
+        """
+        if bytes_per_s == self._bytes_per_s:
+            return
+        self._bytes_per_s = bytes_per_s
+        if self.is_open and self._transport is not None:
+            room = _SLOW_BUFFER_BYTES if bytes_per_s else _BUFFER_BYTES
+            self._transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_RCVBUF, room
+            )
+            if not bytes_per_s:
+                self.resume_reading()
+
+    def _pause_for(self, data: bytes) -> None:
+        if self._bytes_per_s:
+            self._stop_reading()
+            pause_s = len(data) / self._bytes_per_s
+            asyncio.get_running_loop().call_later(pause_s, self.resume_reading)
 
     def resume_reading(self) -> None:
         """Resume reading, if the connection is still open."""

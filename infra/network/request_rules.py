@@ -61,6 +61,7 @@ class RequestRuleMechanism:
             "reset": "reset",
             "error": "changed",
             "repeat": "repeated",
+            "slow": "on slow connections",
         }
         what = f"{self.rule.api} {self.rule.side} {did[self.rule.action]}"
         return (
@@ -123,6 +124,11 @@ class RequestRuleMechanism:
                 self._repeated += 1
                 connection.relay.repeat(frame, self.rule.delay_ms / 1000, lambda: self._note(met))
                 return FrameTreatment(frame)
+            case "slow":
+                is_request = self.rule.side == "requests"
+                end = connection.client if is_request else connection.node
+                end.limit(self.rule.bytes_per_s)
+                treated = FrameTreatment(frame)
             case "delay":
                 treated = FrameTreatment(frame, "hold", for_s=self.rule.delay_ms / 1000)
             case action:

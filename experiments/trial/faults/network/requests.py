@@ -64,8 +64,8 @@ class RequestsParameters(ImpairmentParameters):
     action: RuleAction = Field(
         default="drop",
         description="hold (until the heal), delay, drop (with what follows on the connection, which"
-        " is reset at the heal), reset (the connection), error (in responses), or repeat (a"
-        " request, on a connection of its own)",
+        " is reset at the heal), reset (the connection), error (in responses), repeat (a"
+        " request, on a connection of its own), or slow (their connections)",
     )
     error: str = Field(
         default="", description="the error to put into responses, by its name in Kafka's protocol"
@@ -75,6 +75,9 @@ class RequestsParameters(ImpairmentParameters):
         ge=0,
         le=600_000,
         description="how long a delayed one is held, or when it is repeated",
+    )
+    bytes_per_s: int = Field(
+        default=0, ge=0, le=10**9, description="how much of a slow connection is read"
     )
     partition: int = Field(
         default=-1, ge=-1, le=1000, description="the partition whose errors are replaced; -1: all"
@@ -95,7 +98,11 @@ class RequestsParameters(ImpairmentParameters):
     def _infer_action(cls, given: object) -> object:
         """Take an error, or a delay, as the action if there is none."""
         if isinstance(given, dict) and "action" not in given:
-            for name, action in (("error", "error"), ("delay_ms", "delay")):
+            for name, action in (
+                ("error", "error"),
+                ("delay_ms", "delay"),
+                ("bytes_per_s", "slow"),
+            ):
                 if given.get(name):
                     return {**given, "action": action}
         return given
@@ -119,6 +126,11 @@ class RequestsParameters(ImpairmentParameters):
             raise ValueError(
                 f"side is requests and error is {self.error}; allowed: responses (the broker"
                 " answers, and the relay changes its answer)"
+            )
+        if (self.action == "slow") != (self.bytes_per_s > 0):
+            raise ValueError(
+                f"action is {self.action} and bytes_per_s is {self.bytes_per_s}; allowed: both, or"
+                " neither"
             )
         if self.action == "repeat" and self.side == "responses":
             raise ValueError("action is repeat and side is responses; allowed: requests")
@@ -204,7 +216,7 @@ def _effects(kind: str, parameters: RequestsParameters, _topology: Topology) -> 
     is_produce = parameters.api == "Produce"
     tells_outcomes = is_produce or parameters.api in _OF_TRANSACTIONS
     late_ms = {"delay": parameters.delay_ms, "repeat": parameters.delay_ms + lasts_ms}
-    held_ms = {"hold": lasts_ms, **late_ms}.get(parameters.action, 0.0)
+    held_ms = {"hold": lasts_ms, "slow": lasts_ms, **late_ms}.get(parameters.action, 0.0)
     is_late_request = parameters.side == "requests" and held_ms > 0
     return FaultEffects(
         kind=kind,

@@ -65,9 +65,10 @@ class Client:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
-    def send(self, correlation_id: int, api_key: int = HEARTBEAT) -> None:
+    def send(self, correlation_id: int, api_key: int = HEARTBEAT, more_bytes: int = 20) -> None:
         """Send a request."""
-        body = struct.pack(">hhih", api_key, VERSION, correlation_id, 6) + b"client" + bytes(20)
+        head = struct.pack(">hhih", api_key, VERSION, correlation_id, 6)
+        body = head + b"client" + bytes(more_bytes)
         self.writer.write(struct.pack(">i", len(body)) + body)
 
     async def receive(self) -> tuple[int, str]:
@@ -263,6 +264,27 @@ def test_what_is_to_be_repeated_after_the_rule_ends_is_not() -> None:
             await asyncio.sleep(0.2)
             await client.call(2)
             assert node.received == [1, 2]
+
+    asyncio.run(scenario())
+
+
+def test_a_slow_connection_is_read_as_slowly_as_the_rule_says() -> None:
+    """From the first request on that meets it; the rest waits at its sender. Others are not slow."""
+
+    async def scenario() -> None:
+        async with running() as (node, relay, port):
+            client, other = await connected(port), await connected(port)
+            rule = ruled(relay, RequestRule("Heartbeat", "requests", "slow", bytes_per_s=10_000))
+            await client.call(1)
+            client.send(2, more_bytes=8_000_000)
+            assert await other.call(3, END_TXN) == (3, "none")
+            await asyncio.sleep(0.2)
+            assert node.received == [1, 3]
+            assert client.writer.transport.get_write_buffer_size() > 0
+            (counts,) = rule.remove()
+            assert str(counts).startswith("1 Heartbeat requests on slow connections: Heartbeat v1")
+            async with asyncio.timeout(30):
+                assert await client.receive() == (2, "none")
 
     asyncio.run(scenario())
 
