@@ -269,7 +269,7 @@ def test_what_is_to_be_repeated_after_the_rule_ends_is_not() -> None:
 
 
 def test_a_slow_connection_is_read_as_slowly_as_the_rule_says() -> None:
-    """From the first request on that meets it; the rest waits at its sender. Others are not slow."""
+    """From the first request on that meets it; the rest waits at its sender."""
 
     async def scenario() -> None:
         async with running() as (node, relay, port):
