@@ -32,9 +32,9 @@ MAX_HELD_BYTES: Final = 64 << 20
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of 0 seconds: closing the socket sends RST (socket(7))."""
 _BACKLOG: Final = 1024
-_SLOW_BUFFER_BYTES: Final = 2048
-_BUFFER_BYTES: Final = 1 << 20
-"""For what a peer has sent and the relay has not read (SO_RCVBUF, which the kernel doubles)."""
+_SLOW_WINDOW_BYTES: Final = 4096
+_WINDOW_BYTES: Final = 1 << 20
+"""The window that a peer is told at most (TCP_WINDOW_CLAMP, tcp(7))."""
 _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 
@@ -399,15 +399,15 @@ class ConnectionEnd(asyncio.Protocol):
     def limit(self, bytes_per_s: int | None) -> None:
         """Read so much from this peer from now on; `None`: all that it sends.
 
-        With a small buffer in the kernel, so that the rest stays in the peer.
+        The kernel announces a small window, so that the rest stays in the peer.
         """
         if bytes_per_s == self._bytes_per_s:
             return
         self._bytes_per_s = bytes_per_s
         if self.is_open and self._transport is not None:
-            room = _SLOW_BUFFER_BYTES if bytes_per_s else _BUFFER_BYTES
+            window = _SLOW_WINDOW_BYTES if bytes_per_s else _WINDOW_BYTES
             self._transport.get_extra_info("socket").setsockopt(
-                socket.SOL_SOCKET, socket.SO_RCVBUF, room
+                socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, window
             )
             if not bytes_per_s:
                 self.resume_reading()

@@ -96,13 +96,14 @@ def test_a_client_with_defaults_has_those_of_its_version() -> None:
     assert "retry.backoff.ms" not in trial.passed.producer
 
 
-@pytest.mark.parametrize(
-    "load", [{"group": {"consumers": 2}}, {"copy": {"copiers": 1}}], ids=["group", "copiers"]
-)
-def test_members_need_a_function_that_old_versions_lack(load: dict[str, Any]) -> None:
-    """The cell is refused, and names it."""
-    (refused,) = planned({"client.version": "2.4.0", "acks": "all"}, **load).refused
+def test_copiers_in_transactions_need_a_function_that_old_versions_lack() -> None:
+    """The cell is refused, and names it; members of groups and other copiers do without."""
+    old = {"client.version": "2.4.0", "acks": "all"}
+    copiers = {"copiers": 1, "delivery": "exactly-once"}
+    (refused,) = planned(old, copy=copiers).refused
     assert refused.reason.startswith(f"librdkafka 2.4.0 has no {GENERATION}")
+    loads = ({"group": {"consumers": 2}}, {"copy": {"copiers": 1}})
+    assert [planned(old, **load).refused for load in loads] == [(), ()]
 
 
 def test_a_version_that_cannot_read_from_the_brokers_is_refused() -> None:
