@@ -42,11 +42,14 @@ AUTO_COMMITS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The settings of a client that commits by itself."""
 
-_MEMBER: Final[dict[str, str]] = {PROTOCOL: CLASSIC, "max.poll.interval.ms": "300000"}
+_MEMBER: Final[dict[str, str]] = {"max.poll.interval.ms": "300000"}
+"""`group.protocol` is not among them: releases before 2.4 do not have it, and with another default
+than `classic` a client would refuse the settings of that protocol."""
 _MEMBER_ONLY: Final = frozenset(
     {
         *_CLASSIC,
         *_MEMBER,
+        PROTOCOL,
         AUTO_COMMIT_INTERVAL,
         "group.remote.assignor",
         "coordinator.query.interval.ms",
