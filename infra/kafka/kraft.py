@@ -40,7 +40,7 @@ class ListenAddress:
     ports: tuple[int, ...]
     """Of its client, replication and controller listeners."""
     advertised_ports: tuple[int, ...] = ()
-    """The ports that others are told instead, in the same order; empty: the listeners' own."""
+    """In the same order; empty: they advertise themselves."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class NodeAddress:
     controller_port: int
     host: str = LOOPBACK
     advertised_ports: tuple[int, ...] = ()
-    """The ports that others are told instead, in the same order; empty: the listeners' own."""
+    """In the same order; empty: they advertise themselves."""
     role: MemberRole = "combined"
 
     @property

@@ -84,12 +84,11 @@ def main() -> int:
         if match["what"]:
             return match["head"] + "\n".join([*_settings(sweep), match["end"]])
         written.append(sweep.root.name)
-        bug = load_experiment(match["name"]).bug is not None
-        lines = (
-            _matrix(sweep.root.name)
-            if match["name"].startswith("faults-")
-            else _shown(sweep.root.name, _OF_BUGS if bug else ("",))
-        )
+        if match["name"].startswith("faults-"):
+            lines = _matrix(sweep.root.name)
+        else:
+            is_bug = load_experiment(match["name"]).bug is not None
+            lines = _shown(sweep.root.name, _OF_BUGS if is_bug else ("",))
         return match["head"] + "\n".join([*lines, match["end"]])
 
     for document in DOCUMENTS:

@@ -8,6 +8,7 @@ from support.fakes.mock_brokers import MockBrokers
 
 from ackbench.experiments.trial.clients.consumer import assigned
 from ackbench.experiments.trial.clients.consumer.assigned import AssignedConsumer
+from ackbench.experiments.trial.clients.consumer.loop import BATCH_RECORDS
 from ackbench.experiments.trial.clients.consumer.reads import ReadRow
 from ackbench.experiments.trial.clients.settings.librdkafka import consumer_settings
 
@@ -24,12 +25,12 @@ def test_each_record_is_read_once_although_a_partition_is_assigned_later(
         brokers.create_topic("assigned", 2)
         brokers.write("assigned", 2, RECORDS, TOKEN)
         settings = {**consumer_settings({}), "bootstrap.servers": brokers.bootstrap_servers}
-        rows = np.zeros(RECORDS + 2 * assigned.BATCH_RECORDS, ReadRow)
+        rows = np.zeros(RECORDS + 2 * BATCH_RECORDS, ReadRow)
         with AssignedConsumer(settings, TOKEN, 0, None) as consumer:
             consumer.assign("assigned", {0: 0})
             filled = 0
             while not filled:
-                filled = consumer.read(rows[: 2 * assigned.BATCH_RECORDS], filled, 1)
+                filled = consumer.read(rows[: 2 * BATCH_RECORDS], filled, 1)
             consumer.assign("assigned", {1: 0})
             while filled < RECORDS:
                 filled = consumer.read(rows, filled, 1)
