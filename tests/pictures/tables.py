@@ -3,7 +3,8 @@
 They are docs/what-breaks-what.md, docs/what-each-client-loses.md and docs/bugs.md. A table stands
 between `<!-- NAME -->` and `<!-- /NAME -->`, where NAME is the experiment. Those of experiments
 without a measured sweep in this home stay as they are. Experiments of faults have the matrix of
-faults and settings; all others have the table of `ackbench show`. `<!-- settings of NAME -->` has
+faults and settings; all others have the table of `ackbench show`, and those of known bugs only the
+violations, the controls and the comparison of releases below it. `<!-- settings of NAME -->` has
 the settings that each client of the sweep reported.
 """
 
@@ -62,6 +63,8 @@ _LEGEND: Final = (
 """Lines that the head of the document has once for all tables."""
 _OF_BUGS: Final = ("~ ", "VIOLATED ", "control (no fault): ", "positive control ")
 """Remarks on known bugs: the settings are in the experiment, and what is late is marked."""
+_COMPARES: Final = "; "
+"""Between what one release did and what the other one did, in a sentence of the answer."""
 _BELOW_TABLES: Final = ("in all cells: ", "guaranteed: ")
 _LINKS: Final = ("report: ", "MLflow: ", "folder: ")
 """Lines that hold on the machine of the sweep only."""
@@ -128,10 +131,15 @@ def _shown(sweep: str, remarks: tuple[str, ...]) -> Iterator[str]:
     lines = [line.rstrip() for line in _output("show", sweep).splitlines()]
     first = next(number for number, line in enumerate(lines) if line.startswith("fault: "))
     legend = next(number for number, line in enumerate(lines) if line.startswith(_BELOW_TABLES))
+    below = [*takewhile(bool, lines[legend:])]
     yield "```"
     yield from lines[first:legend]
-    for line in takewhile(bool, lines[legend:]):
+    for line in below:
         if line.startswith(remarks) and not line.startswith((*_LEGEND, *_LINKS)):
+            yield from _wrapped(line, SHOW_COLUMNS)
+    if remarks == _OF_BUGS:
+        answer = lines[legend + len(below) + 1 :]
+        for line in (one for one in answer if _COMPARES in one and not one.startswith(_LINKS)):
             yield from _wrapped(line, SHOW_COLUMNS)
     yield "```"
 
