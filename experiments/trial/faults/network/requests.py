@@ -237,13 +237,12 @@ def _effects(kind: str, parameters: RequestsParameters, _topology: Topology) -> 
 def _node_effects(
     kind: str, parameters: NodeRequestsParameters, topology: Topology
 ) -> FaultEffects:
-    """Return the effects: at the worst followers fall behind and controllers fence brokers."""
+    """Return the effects: at the worst no node reaches another one, and each is fenced."""
     lasts_ms = parameters.lasts_s * 1000
     return FaultEffects(
         kind=kind,
         known=parameters.action != "error",
         nodes_isolated=topology.nodes,
-        followers_out_of_sync=topology.replication_factor - 1,
         may_affect_leader=True,
         heals_after_ms=lasts_ms,
         heals_within_ms=lasts_ms,
