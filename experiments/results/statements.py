@@ -82,6 +82,8 @@ class ObservedStatement:
     """Cells that show it, those with the most of it first."""
     never: CellGroup
     """The cells of this fault that do not show it."""
+    silent: CellGroup
+    """The cells of this fault whose trials cannot tell."""
     axes: tuple[str, ...]
     """The fewest axes whose values tell the groups apart; a version with its client."""
 
@@ -203,7 +205,9 @@ def observations(measured: _Measured) -> Iterator[ObservedStatement | NotObserve
 
 
 def _of_fault(guarantee: Guarantee, fault: str, entries: _Measured) -> Iterator[ObservedStatement]:
-    outcomes = [one for cell, judged in entries if (one := _outcome(guarantee, cell, judged)).known]
+    all_of_fault = [_outcome(guarantee, cell, judged) for cell, judged in entries]
+    outcomes = [one for one in all_of_fault if one.known]
+    silent = [one for one in all_of_fault if not one.known]
     always = [one for one in outcomes if len(one.seen) == len(one.known)]
     never = [one for one in outcomes if not one.seen]
     sometimes = [[one] for one in outcomes if 0 < len(one.seen) < len(one.known)]
@@ -214,7 +218,8 @@ def _of_fault(guarantee: Guarantee, fault: str, entries: _Measured) -> Iterator[
             fault,
             tuple(sorted(groups, key=lambda one: -guarantee.extent(one.worst(guarantee)))),
             CellGroup(tuple(never)),
-            _deciding_axes([always, *sometimes, never]),
+            CellGroup(tuple(silent)),
+            _deciding_axes([always, *sometimes, never, silent]),
         )
 
 
