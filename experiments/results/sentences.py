@@ -134,10 +134,10 @@ def _clauses(statement: ObservedStatement) -> Iterator[Clause]:
     if statement.never.outcomes:
         names = _names(statement.never, statement.axes)
         trials = format_count(len(statement.never.known), "trial")
-        others = "all others" if _LIST_SIGN in names and not statement.silent.outcomes else names
+        others = "all others" if _LIST_SIGN in names and not statement.unknown.outcomes else names
         yield Clause(others, f"{answer.never} ({trials})")
-    if statement.silent.outcomes:
-        yield Clause(_names(statement.silent, statement.axes), "cannot tell")
+    if statement.unknown.outcomes:
+        yield Clause(_names(statement.unknown, statement.axes), "cannot tell")
 
 
 def _names(group: CellGroup, axes: Sequence[str]) -> str:

@@ -82,7 +82,7 @@ class ObservedStatement:
     """Cells that show it, those with the most of it first."""
     never: CellGroup
     """The cells of this fault that do not show it."""
-    silent: CellGroup
+    unknown: CellGroup
     """The cells of this fault whose trials cannot tell."""
     axes: tuple[str, ...]
     """The fewest axes whose values tell the groups apart; a version with its client."""
@@ -207,7 +207,7 @@ def observations(measured: _Measured) -> Iterator[ObservedStatement | NotObserve
 def _of_fault(guarantee: Guarantee, fault: str, entries: _Measured) -> Iterator[ObservedStatement]:
     all_of_fault = [_outcome(guarantee, cell, judged) for cell, judged in entries]
     outcomes = [one for one in all_of_fault if one.known]
-    silent = [one for one in all_of_fault if not one.known]
+    unknown = [one for one in all_of_fault if not one.known]
     always = [one for one in outcomes if len(one.seen) == len(one.known)]
     never = [one for one in outcomes if not one.seen]
     sometimes = [[one] for one in outcomes if 0 < len(one.seen) < len(one.known)]
@@ -218,8 +218,8 @@ def _of_fault(guarantee: Guarantee, fault: str, entries: _Measured) -> Iterator[
             fault,
             tuple(sorted(groups, key=lambda one: -guarantee.extent(one.worst(guarantee)))),
             CellGroup(tuple(never)),
-            CellGroup(tuple(silent)),
-            _deciding_axes([always, *sometimes, never, silent]),
+            CellGroup(tuple(unknown)),
+            _deciding_axes([always, *sometimes, never, unknown]),
         )
 
 

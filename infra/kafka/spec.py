@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, Literal, get_args
 
 DiskKind = Literal["folder", "image"]
@@ -11,8 +12,11 @@ NetworkKind = Literal["loopback", "relays", "node-relays", "namespaces"]
 """What connects nodes and clients: relays are in front of the listener for clients, node relays in
 front of those for brokers and controllers too."""
 Listener = Literal["client", "replication", "controller"]
-LISTENERS: Final[tuple[Listener, ...]] = get_args(Listener)
 """Of a node: for clients, for other brokers, and for the brokers and controllers of a quorum."""
+RELAYED: Final[Mapping[NetworkKind, tuple[Listener, ...]]] = MappingProxyType(
+    {"relays": ("client",), "node-relays": get_args(Listener)}
+)
+"""The listeners that have relays in front of them, by kind of network."""
 Coordination = Literal["kraft", "zookeeper"]
 
 
@@ -47,7 +51,7 @@ class ClusterSpec:
     @property
     def has_relays(self) -> bool:
         """Whether clients connect to the brokers through relays."""
-        return self.network in {"relays", "node-relays"}
+        return self.network in RELAYED
 
     @property
     def roles(self) -> tuple[MemberRole, ...]:

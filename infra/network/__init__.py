@@ -5,7 +5,7 @@ Faults choose the impairments (`experiments.trial.faults.network`); this package
 
 from __future__ import annotations
 
-from ackbench.infra.kafka.spec import LISTENERS, NetworkKind
+from ackbench.infra.kafka.spec import RELAYED, NetworkKind
 from ackbench.infra.network.loopback import Network
 
 
@@ -29,8 +29,7 @@ def network_for(kind: NetworkKind, nodes: int, listeners: int, cluster_id: str) 
         case "relays" | "node-relays":
             from ackbench.infra.network.relayed import RelayedNetwork
 
-            relayed = ("client",) if kind == "relays" else LISTENERS
-            return RelayedNetwork(nodes, listeners, relayed)
+            return RelayedNetwork(nodes, listeners, RELAYED[kind])
         case "loopback":
             from ackbench.infra.network.loopback import LoopbackNetwork
 

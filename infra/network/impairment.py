@@ -116,11 +116,10 @@ class RequestRule:
 
     A request that is held, or whose connection is to be dropped, takes with it what follows on its
     connection in the same direction, as TCP would: until the rule is removed, or, with a delay,
-    until that has passed. A request that is repeated is forwarded, and delivered once more when the
-    delay has passed, on a connection of its own, whose response nobody gets: as a request arrives
-    that was late on a connection which its sender has given up. Slow is the entire connection, in
-    that direction, from the first request on that meets the rule: what its sender has not got rid
-    of waits in the sender.
+    until that has passed. A request that is repeated is forwarded, and delivered once more after
+    the delay on a connection of its own, whose response is discarded: like a late request on a
+    connection that its sender has closed. A connection is slow in the rule's direction from its
+    first request that meets the rule on; the bytes that were not read stay with the sender.
     """
 
     api: str

@@ -34,7 +34,7 @@ _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
 _BACKLOG: Final = 1024
 _SLOW_WINDOW_BYTES: Final = 4096
 _WINDOW_BYTES: Final = 1 << 20
-"""What a peer may send before the relay has read it (TCP_WINDOW_CLAMP, tcp(7))."""
+"""The bytes that a peer may send before the relay has read them (TCP_WINDOW_CLAMP, tcp(7))."""
 _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 

@@ -29,9 +29,7 @@ class RelayedNetwork(ImpairableNetwork):
     to the nodes' listeners.
     """
 
-    def __init__(
-        self, nodes: int, listeners: int, relayed: Sequence[Listener] = ("client",)
-    ) -> None:
+    def __init__(self, nodes: int, listeners: int, relayed: Sequence[Listener]) -> None:
         """Reserve the ports.
 
         Args:

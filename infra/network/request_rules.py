@@ -1,4 +1,4 @@
-"""Rules of relays for chosen requests of the clients, or for the responses to them."""
+"""Rules of relays for chosen requests, or for the responses to them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RequestRuleMechanism:
     _matching: int = field(default=0, init=False)
     _acted: int = field(default=0, init=False)
     _repeated: int = field(default=0, init=False)
-    """How many are repeated, or are going to be: it has acted on them when a node has answered."""
+    """The number of repeats begun; those that a node has answered are also in `_acted`."""
     _resets: int = field(default=0, init=False)
     _met: list[MetRequest] = field(default_factory=list, init=False)
 

@@ -24,14 +24,14 @@ _FIRST: Final = (
     "tests/unit/orchestration/tracking/",
     "tests/cluster/",
 )
-_ONE_WORKERS: Final = _FIRST[1:3]
+_TOGETHER: Final = _FIRST[1:3]
 
 
 class LoadFolderScheduling(LoadFileScheduling):
     """Gives a worker a file at a time, or one of the folders whose tests share an import."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((folder for folder in _ONE_WORKERS if nodeid.startswith(folder)), "") or str(
+        return next((folder for folder in _TOGETHER if nodeid.startswith(folder)), "") or str(
             super()._split_scope(nodeid)
         )
 

@@ -5,7 +5,7 @@ Which errors a broker sends, and what they mean: https://kafka.apache.org/protoc
 
 from __future__ import annotations
 
-from typing import Final, Literal, Self
+from typing import ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -57,6 +57,7 @@ enough of them do (`ReplicaManager.appendRecords`, `DelayedProduce`).
 class RequestsParameters(ImpairmentParameters):
     """Relays act on some requests of one API, or on the responses to them."""
 
+    fault_kind: ClassVar[str] = KIND
     api: str = Field(default="Produce", description="the API's name in Kafka's protocol")
     side: Direction = Field(
         default="responses", description="what the relays act on: requests, or their responses"
@@ -157,6 +158,7 @@ class RequestsParameters(ImpairmentParameters):
 class NodeRequestsParameters(RequestsParameters):
     """Relays act on some requests that brokers and controllers send to each other."""
 
+    fault_kind: ClassVar[str] = NODES_KIND
     api: str = Field(default="Fetch", description="the API's name in Kafka's protocol")
     listener: Literal["replication", "controller"] = Field(
         default="replication",
@@ -196,14 +198,13 @@ class NodeRequestsParameters(RequestsParameters):
 
 def act_on_requests(context: FaultContext, parameters: RequestsParameters) -> FaultEvidence:
     """Let the relays follow a rule for a while. It took effect if a request met the rule."""
-    kind = NODES_KIND if isinstance(parameters, NodeRequestsParameters) else KIND
     context.sleep_until(parameters.at_s)
     rule = {
         **parameters.model_dump(exclude=set(ImpairmentParameters.model_fields)),
         "partition": None if parameters.partition < 0 else parameters.partition,
         "times": parameters.times or None,
     }
-    return impair(kind, context, parameters, [RequestRule(**rule)])
+    return impair(parameters.fault_kind, context, parameters, [RequestRule(**rule)])
 
 
 def _effects(kind: str, parameters: RequestsParameters, _topology: Topology) -> FaultEffects:
@@ -264,7 +265,8 @@ KINDS: Final = (
     FaultKind(
         NODES_KIND,
         FAMILY,
-        "relays do so with chosen requests that brokers and controllers send to each other",
+        "relays hold, delay, drop, reset or repeat chosen requests of brokers and controllers to"
+        " each other, or their responses, or put an error into these",
         NodeRequestsParameters,
         act_on_requests,
         _node_effects,

@@ -17,6 +17,7 @@ from ackbench.experiments.results.checkup.changes import ChangeSearch
 from ackbench.experiments.results.checkup.configuration import Configuration, configuration_of
 from ackbench.experiments.results.checkup.diagnosis import Diagnosis, diagnose
 from ackbench.experiments.verdicts.guarantees import Guarantee, guarantee_named
+from ackbench.infra.machine.home import REPOSITORY
 
 FILES: Final = sorted((Path(__file__).parent / "published").glob("*.yaml"))
 SCOPES: Final = ("broker", "topic", "producer", "consumer")
@@ -104,6 +105,22 @@ def test_a_published_configuration_has_the_guarantees_that_its_settings_have(
 
     assert published.says
     assert found == published.says
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_document_has_the_figures_of_each(path: Path) -> None:
+    """A new fault changes them."""
+    published = read(path)
+    text = (REPOSITORY / "docs/check.md").read_text().replace("**", "")
+    (row,) = (line for line in text.splitlines() if f"({published.source})" in line)
+    loss, duplicates, order = (
+        published.says[name] for name in ("no-acked-loss", "no-duplicates", "order")
+    )
+
+    assert [cell.strip() for cell in row.split("|")[2:4]] == [
+        f"{loss.guaranteed} of {loss.of}",
+        f"{duplicates.guaranteed}, {order.guaranteed}",
+    ]
 
 
 def test_there_are_ten_with_a_source_each() -> None:
