@@ -10,11 +10,20 @@ from typing import Final
 
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
-from ackbench.experiments.results.checkup.changes import ChangeSearch
+from ackbench.experiments.results.checkup.changes import Change, ChangeSearch, advised_changes
 from ackbench.experiments.results.checkup.configuration import Configuration, ReportedCluster
 from ackbench.experiments.results.checkup.diagnosis import Diagnosis, diagnose
+from ackbench.experiments.results.checkup.files.found import FoundFile
+from ackbench.experiments.results.checkup.files.text import text_of
+from ackbench.experiments.results.checkup.fixing import changes_of, fixed
+from ackbench.experiments.results.checkup.policy import broken_rules, read_policy
 from ackbench.experiments.results.checkup.seen import seen_trials, stored_trials
-from ackbench.experiments.results.checkup.text import as_document, report_lines, wrapped
+from ackbench.experiments.results.checkup.text import (
+    ANSWERED,
+    as_document,
+    report_lines,
+    wrapped,
+)
 from ackbench.experiments.results.comparing.gate import EXIT_CODE
 from ackbench.experiments.results.junit import Outcome, TestCase, junit_xml
 from ackbench.experiments.trial.faults import FAULTS
@@ -59,36 +68,45 @@ def cluster_of(
 def check(
     home: Home,
     configuration: Configuration,
+    files: Sequence[FoundFile],
     *,
     as_json: bool,
     junit: Path | None,
     fail_on: Sequence[str],
+    policy: Path | None = None,
+    fix: bool = False,
 ) -> int:
     """Print what is guaranteed with the settings, and what to change.
 
     Args:
         home: has the sweeps that may have seen the same settings.
         configuration: the settings.
+        files: where they are from.
         as_json: print one JSON object.
         junit: where to write the same as test cases, one per guarantee and fault.
         fail_on: guarantees, or guarantees with a fault (`no-acked-loss:leader-crash`).
+        policy: a file with the rules of an organisation.
+        fix: write each file again beside itself, with the changes that help.
 
     Returns:
-        The exit code: 3 if one of `fail_on` is not guaranteed.
+        The exit code: 3 if one of `fail_on` is not guaranteed, or a rule is broken.
 
     Raises:
-        InputError: a guarantee or a fault of `fail_on` is unknown, or not about these settings.
+        InputError: a guarantee or a fault of `fail_on` is unknown, or not about these settings; or
+            the policy cannot be read.
     """
     for warning in configuration.warnings:
         echo_error(f"warning: {warning}")
+    rules = read_policy(policy) if policy else ()
     diagnosis = diagnose(configuration)
     required = [_parse(text, diagnosis) for text in fail_on]
     search, seen = ChangeSearch(diagnosis), seen_trials(configuration, stored_trials(home))
     if as_json:
-        echo_json(json.dumps(as_document(diagnosis, search, seen), indent=1))
+        echo_json(json.dumps(as_document(diagnosis, search, seen, files), indent=1))
     else:
-        columns = shutil.get_terminal_size((_PIPED_COLUMNS, 24)).columns
-        for line in wrapped(report_lines(diagnosis, search, seen), min(columns, _PIPED_COLUMNS)):
+        columns = min(shutil.get_terminal_size((_PIPED_COLUMNS, 24)).columns, _PIPED_COLUMNS)
+        lines = report_lines(diagnosis, search, seen, files, columns=columns)
+        for line in wrapped(lines, columns):
             echo(line)
     if junit is not None:
         replace_file(junit, junit_xml(_cases(diagnosis)))
@@ -100,7 +118,25 @@ def check(
     ]
     for line in missing:
         echo_error(f"--fail-on: {line}")
-    return EXIT_CODE if missing else 0
+    broken = list(broken_rules(rules, configuration))
+    for line in broken:
+        echo_error(f"--policy: {line}")
+    if fix:
+        _fix(files, list(advised_changes(configuration, ANSWERED)))
+    return EXIT_CODE if missing or broken else 0
+
+
+def _fix(files: Sequence[FoundFile], advised: Sequence[Change]) -> None:
+    """Write each file that a change concerns again beside itself."""
+    for file in files:
+        scopes = sorted({one.scope for one in file.settings})
+        result = fixed(text_of(file.path), file, changes_of(scopes, advised))
+        if result.done:
+            path = file.path.with_name(f"{file.path.stem}.fixed{file.path.suffix}")
+            replace_file(path, result.text)
+            echo_error(f"{path}: {'; '.join(result.done)}")
+        for change in result.by_hand:
+            echo_error(f"{file.path.name}: {change} has no place in it: set it by hand")
 
 
 def _parse(text: str, diagnosis: Diagnosis) -> tuple[Guarantee, str | None]:

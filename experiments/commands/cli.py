@@ -409,6 +409,7 @@ def faults(fault: str | None) -> int:
     epilog="""
 \b
 Examples:
+  ackbench check docker-compose.yml application.yml
   ackbench check --producer producer.properties --replication-factor 3
   ackbench check --broker server.properties --topic topic.properties \\
     --producer producer.properties --fail-on no-acked-loss:leader-crash
@@ -416,6 +417,7 @@ Examples:
     --producer producer.properties
 """,
 )
+@click.argument("given_files", nargs=-1, type=_FILE, metavar="[FILE]...")
 @click.option("--broker", type=_FILE, metavar="FILE", help="Properties of the brokers.")
 @click.option("--topic", type=_FILE, metavar="FILE", help="Properties of the topic.")
 @click.option("--producer", type=_FILE, metavar="FILE", help="Properties of the producer.")
@@ -447,6 +449,16 @@ Examples:
     type=click.IntRange(1, 9),
     help="Of the topic (default: the brokers' default.replication.factor).",
 )
+@click.option("--strict", is_flag=True, help="Refuse names that Kafka does not know.")
+@click.option(
+    "--policy",
+    type=_FILE,
+    metavar="FILE",
+    help="Exit with code 3 if a rule of this YAML file is broken (docs/check.md).",
+)
+@click.option(
+    "--fix", is_flag=True, help="Write each FILE again, as NAME.fixed, with safer settings."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--junit", type=_OUTPUT, metavar="FILE", help="Also write JUnit's XML.")
 @click.option(
@@ -457,6 +469,7 @@ Examples:
     help="Exit with code 3 if it is not guaranteed. May be repeated.",
 )
 def check(
+    given_files: tuple[Path, ...],
     client: Any,
     bootstrap: str | None,
     topic_name: str | None,
@@ -464,18 +477,24 @@ def check(
     kafka_version: str | None,
     nodes: int | None,
     replication_factor: int | None,
+    strict: bool,
+    policy: Path | None,
+    fix: bool,
     as_json: bool,
     junit: Path | None,
     fail_on: tuple[str, ...],
     **files: Path | None,
 ) -> int:
-    """Say what Kafka guarantees with the settings of property files, under each fault.
+    """Say what Kafka guarantees with the settings of FILEs, under each fault.
 
-    The files have the names of Kafka's Java clients or of librdkafka; what they do not set has its
-    default. No cluster is started; one is contacted only with --bootstrap.
+    A FILE is what people have: properties of Kafka's or librdkafka's, Docker Compose, Kubernetes,
+    Strimzi, Spring, Quarkus, Kafka Connect, log shippers, source code; its content says which. What
+    it does not set has its default. No cluster is started; one is contacted only with --bootstrap.
     """
     from ackbench.experiments.commands import check as command
-    from ackbench.experiments.results.checkup.configuration import DEFAULT_NODES, configuration_of
+    from ackbench.experiments.results.checkup.assembly import configuration_of
+    from ackbench.experiments.results.checkup.files.found import SCOPES
+    from ackbench.experiments.results.checkup.files.reading import read_file
 
     given = {scope: path for scope, path in files.items() if path is not None}
     cluster = command.cluster_of(
@@ -490,16 +509,28 @@ def check(
         },
     )
     reported = cluster.kafka_version if cluster else None
+    found = [read_file(path) for path in given_files]
+    found += [read_file(given[scope], (scope,)) for scope in SCOPES if scope in given]
     configuration = configuration_of(
-        given,
+        found,
         kafka_version=kafka_version or reported,
         client=client,
-        nodes=nodes or DEFAULT_NODES,
+        nodes=nodes,
         replication_factor=replication_factor,
         cluster=cluster,
+        strict=strict,
     )
     home = Home.from_environment()
-    return command.check(home, configuration, as_json=as_json, junit=junit, fail_on=fail_on)
+    return command.check(
+        home,
+        configuration,
+        found,
+        as_json=as_json,
+        junit=junit,
+        fail_on=fail_on,
+        policy=policy,
+        fix=fix,
+    )
 
 
 @cli.command(

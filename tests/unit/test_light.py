@@ -138,7 +138,7 @@ def test_files_with_librdkafkas_names_are_checked_without_it(home: Home, tmp_pat
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["settings"]["client"] == "librdkafka"
     path.write_text("request.required.aks=1\n")
-    assert light(home, "check", "--producer", str(path)).returncode == 2
+    assert light(home, "check", "--producer", str(path), "--strict").returncode == 2
 
 
 def test_the_copy_of_librdkafkas_properties_is_that_of_the_library() -> None:

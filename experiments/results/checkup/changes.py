@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, Literal
@@ -23,10 +23,11 @@ _SAFER: Final = {
 }
 _DELIVERY_TIMEOUT_MS: Final = "120000"
 """Java's default, where a longer one than the expiration of producer IDs makes idempotence void."""
+_FLUSH: Final = "flush.messages"
 _TOPIC: Final = (
     ("min.insync.replicas", "1", "2"),
     ("unclean.leader.election.enable", "true", "false"),
-    ("flush.messages", None, "1"),
+    (_FLUSH, None, "1"),
 )
 """Properties of a topic: the value that is weak (`None`: any), and the safer one."""
 _FEATURES: Final = ("eligible.leader.replicas.version", "transaction.version")
@@ -57,6 +58,11 @@ class Improvement:
     """Names of faults."""
     lost: tuple[tuple[Guarantee, str], ...]
     """Guarantees and faults that are not given any more: what the change costs."""
+
+    @property
+    def flushes(self) -> bool:
+        """Whether it makes the broker flush each record: the last thing that the field advises."""
+        return any(change.name == _FLUSH for change in self.changes)
 
 
 class ChangeSearch:
@@ -96,8 +102,12 @@ class ChangeSearch:
                 and (improvement := _improvement(diagnosis, after, guarantee, changes)) is not None
             ]
             if found:
-                # Of those that gain as much, the one that costs least.
-                return max(found, key=lambda one: (len(one[0].gained), -len(one[0].lost)))
+                # Of those that gain as much, the one that costs least. Replicas come before
+                # flushes: Kafka's documentation advises against them (design, "Flush Management").
+                return max(
+                    found,
+                    key=lambda one: (not one[0].flushes, len(one[0].gained), -len(one[0].lost)),
+                )
         return None
 
     def _after(self, diagnosis: Diagnosis, changes: Sequence[Change]) -> Diagnosis | None:
@@ -177,3 +187,20 @@ def apply_changes(configuration: Configuration, changes: Sequence[Change]) -> Co
             update = {change.scope: {**settings, change.name: value}}
         configuration = configuration.model_copy(update=update)
     return None if configuration.refusal() else configuration
+
+
+def advised_changes(configuration: Configuration, guarantees: Collection[str]) -> Iterator[Change]:
+    """Yield the changes that guarantees ask for, each with those before it done, but flushes.
+
+    Args:
+        configuration: the settings.
+        guarantees: names.
+    """
+    for guarantee in diagnose(configuration).guarantees:
+        if guarantee.name not in guarantees:
+            continue
+        for improvement in ChangeSearch(diagnose(configuration)).improvements(guarantee):
+            if improvement.flushes:
+                break
+            yield from improvement.changes
+            configuration = apply_changes(configuration, improvement.changes) or configuration

@@ -135,12 +135,13 @@ def _template(configuration: Configuration) -> TrialSpec:
 
 def _cluster(configuration: Configuration) -> ClusterNeed:
     zookeepers = configuration.zookeepers
+    controllers = configuration.controllers or _CONTROLLERS
     return ClusterNeed(
         nodes=configuration.nodes,
         kafka_version=configuration.kafka_version,
         broker=configuration.effective_broker(),
         coordination="zookeeper" if zookeepers else "kraft",
-        controllers=0 if zookeepers or configuration.has_combined_nodes else _CONTROLLERS,
+        controllers=0 if zookeepers or configuration.has_combined_nodes else controllers,
         zookeepers=zookeepers,
         features=configuration.effective_features(),
     )

@@ -12,9 +12,13 @@ from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.results.checkup.changes import Change, ChangeSearch, Improvement
 from ackbench.experiments.results.checkup.configuration import OF_BROKER, Configuration
 from ackbench.experiments.results.checkup.diagnosis import Diagnosis
+from ackbench.experiments.results.checkup.files.found import FoundFile, FoundSetting
+from ackbench.experiments.results.checkup.files.names import decides_nothing
+from ackbench.experiments.results.checkup.first_sight import first_sight
 from ackbench.experiments.results.checkup.seen import SeenTrials
 from ackbench.experiments.results.checkup.shown_by import command_that_shows
 from ackbench.experiments.sweep.client_kinds import traits_of
+from ackbench.experiments.trial.faults import FAULTS
 from ackbench.experiments.verdicts.contract import ContractClause, source_name
 from ackbench.experiments.verdicts.guarantees import Guarantee
 
@@ -41,17 +45,171 @@ _NO_FAULT: Final = "none (no fault)"
 
 
 def report_lines(
-    diagnosis: Diagnosis, search: ChangeSearch, seen: Sequence[SeenTrials] = ()
+    diagnosis: Diagnosis,
+    search: ChangeSearch,
+    seen: Sequence[SeenTrials] = (),
+    files: Sequence[FoundFile] = (),
+    *,
+    columns: int = 80,
 ) -> Iterator[str]:
-    """Yield the lines of a check: the settings, then each guarantee with what is missing.
+    """Yield the lines of a check: what is seen at once, the answer, a table, then the reasons.
 
     Args:
         diagnosis: of the settings.
         search: for changes of them.
         seen: what stored sweeps saw with these settings.
+        files: where the settings are from.
+        columns: how wide the table may be.
     """
     configuration = diagnosis.configuration
+    sights = list(first_sight(configuration, files))
+    if sights:
+        yield "at first sight:"
+        yield from (f"  - {one}" for one in sights[:_MOST_SIGHTS])
+        rest = len(sights) - _MOST_SIGHTS
+        if rest > 0:
+            yield f"  - and {rest} more with --json"
+        yield ""
+    yield from _answer(diagnosis, search)
+    yield ""
+    yield from _family_table(diagnosis, columns)
+    yield ""
     yield from _settings(configuration)
+    yield from _reasons_of_all(diagnosis, search, seen)
+    if files:
+        yield ""
+        yield from _taken(files)
+
+
+_MOST_SIGHTS: Final = 6
+
+
+def _answer(diagnosis: Diagnosis, search: ChangeSearch) -> Iterator[str]:
+    """Yield what may happen, in a line for each guarantee that counts, and what helps most."""
+    same: dict[tuple[str, ...], list[str]] = {}
+    counts = {}
+    for guarantee in diagnosis.guarantees:
+        if guarantee.name in ANSWERED:
+            clauses = list(diagnosis.of(guarantee))
+            missing = tuple(fault for fault, one in clauses if not one.guaranteed)
+            same.setdefault(missing, []).append(ANSWERED[guarantee.name])
+            counts[missing] = len(clauses)
+    for faults, subjects in same.items():
+        subject, tested = format_list(subjects), format_count(counts[faults], "fault")
+        if not faults:
+            yield f"{subject}: excluded under all {tested}"
+            continue
+        named = ["no fault at all" if one == "none" else one for one in faults[:_ANSWER_FAULTS]]
+        rest = len(faults) - len(named)
+        more = f" and {rest} more" if rest > 0 else ""
+        yield (f"{subject}: not excluded under {len(faults)} of {tested}: {', '.join(named)}{more}")
+    best = _most_helpful(diagnosis, search)
+    if best:
+        changes = format_list([str(change) for change in best.changes])
+        costs = _costs(best)
+        yield (
+            f"what helps most: {changes}"
+            + (f"; gives up {costs}" if costs else "; gives up no other guarantee")
+        )
+
+
+ANSWERED: Final = {
+    "no-acked-loss": "loss of acknowledged records",
+    "no-duplicates": "duplicates",
+    "order": "records out of order",
+    "availability": "writes that stop until the broker is back",
+}
+"""The guarantees of the answer, by what happens without them."""
+_ANSWER_FAULTS: Final = 3
+
+
+def _most_helpful(diagnosis: Diagnosis, search: ChangeSearch) -> Improvement | None:
+    """Return the change that gains most in one guarantee, of equal ones that of the first."""
+    found = [
+        first
+        for guarantee in diagnosis.guarantees
+        if guarantee.name in ANSWERED
+        and (first := next(search.improvements(guarantee), None)) is not None
+    ]
+    return max(found, key=lambda one: (not one.flushes, len(one.gained)), default=None)
+
+
+def _family_table(diagnosis: Diagnosis, columns: int) -> Iterator[str]:
+    """Yield a table: under how many faults of each family each guarantee is given."""
+    cells: dict[tuple[Guarantee, str], list[bool]] = {}
+    for guarantee in diagnosis.guarantees:
+        for fault, clause in diagnosis.of(guarantee):
+            if fault != "none":
+                key = guarantee, FAULTS[fault].family
+                cells.setdefault(key, []).append(clause.guaranteed is True)
+    families = [
+        family
+        for family in dict.fromkeys(kind.family for kind in FAULTS.values())
+        if any((guarantee, family) in cells for guarantee in diagnosis.guarantees)
+    ]
+    labels = [guarantee.label for guarantee in diagnosis.guarantees]
+    first = max(map(len, [_TABLE_HEAD, *labels]))
+    lines: list[list[str]] = [[]]
+    for family in families:  # as many columns in one line as fit
+        width = first + sum(1 + max(len(one), _CELL) for one in [*lines[-1], family])
+        if width > columns:
+            lines.append([])
+        lines[-1].append(family)
+    for part in lines:
+        widths = [max(len(family), _CELL) for family in part]
+        yield _row(_TABLE_HEAD, part, first, widths)
+        for guarantee in diagnosis.guarantees:
+            values = [_cell(cells.get((guarantee, family))) for family in part]
+            yield _row(guarantee.label, values, first, widths)
+
+
+_TABLE_HEAD: Final = "guaranteed under"
+_CELL: Final = 5
+
+
+def _row(head: str, values: Sequence[str], first: int, widths: Sequence[int]) -> str:
+    cells = [f"{value:>{width}}" for value, width in zip(values, widths, strict=True)]
+    return f"{head:{first}} {' '.join(cells)}"
+
+
+def _cell(guaranteed: Sequence[bool] | None) -> str:
+    if not guaranteed:
+        return "-"
+    if all(guaranteed):
+        return "all"
+    return f"{sum(guaranteed)}/{len(guaranteed)}" if any(guaranteed) else "none"
+
+
+def _taken(files: Sequence[FoundFile]) -> Iterator[str]:
+    """Yield which settings were taken from where."""
+    for file in files:
+        yield f"read from {file.path.name} ({file.format}):"
+        by_scope = groupby(sorted(file.settings, key=_scope), _scope)
+        for scope, settings in by_scope:
+            texts = [
+                f"{one.name}={one.value} ({'line ' + str(one.line) if one.line else one.file})"
+                for one in settings
+                if not decides_nothing(one.name)
+            ]
+            if texts:
+                yield f"  {scope}: {', '.join(texts)}"
+        for node in file.nodes:
+            roles = format_list(sorted(node.roles))
+            count = f"{node.count} times " if node.count > 1 else ""
+            yield f"  node {node.name}: {count}{roles}"
+        for topic in file.topics:
+            replicas = topic.replication_factor or "the brokers' default of"
+            yield f"  topic {topic.name}: {replicas} replicas, {topic.partitions or '?'} partitions"
+
+
+def _scope(setting: FoundSetting) -> str:
+    return setting.scope
+
+
+def _reasons_of_all(
+    diagnosis: Diagnosis, search: ChangeSearch, seen: Sequence[SeenTrials]
+) -> Iterator[str]:
+    """Yield each guarantee with what is missing, why, and what helps."""
     same: dict[tuple[Any, ...], Guarantee] = {}
     for guarantee in diagnosis.guarantees:
         clauses = list(diagnosis.of(guarantee))
@@ -70,7 +228,9 @@ def report_lines(
         yield from _improvements(improvements)
         yield from _seen(guarantee, seen)
         if missing and (
-            command := command_that_shows(configuration, [one for one, _ in missing], guarantee)
+            command := command_that_shows(
+                diagnosis.configuration, [one for one, _ in missing], guarantee
+            )
         ):
             yield f"  to see it: {command}"
 
@@ -174,7 +334,7 @@ def _improvements(improvements: Sequence[Improvement]) -> Iterator[str]:
         word = "smallest change" if number == 0 else "and then"
         line = f"  {word}: {changes}: guaranteed under {len(one.gained)} more"
         costs = _costs(one)
-        yield f"{line}; costs {costs}" if costs else line
+        yield f"{line}; gives up {costs}" if costs else line
 
 
 def _costs(improvement: Improvement) -> str:
@@ -184,12 +344,15 @@ def _costs(improvement: Improvement) -> str:
         faults = [fault for _, fault in group]
         rest = len(faults) - _NAMED_COSTS
         more = f" and {rest} more" if rest > 0 else ""
-        texts.append(f"{guarantee.label} under {', '.join(faults[:_NAMED_COSTS])}{more}")
+        texts.append(f'"{guarantee.label}" under {", ".join(faults[:_NAMED_COSTS])}{more}')
     return format_list(texts)
 
 
 def as_document(
-    diagnosis: Diagnosis, search: ChangeSearch, seen: Sequence[SeenTrials] = ()
+    diagnosis: Diagnosis,
+    search: ChangeSearch,
+    seen: Sequence[SeenTrials] = (),
+    files: Sequence[FoundFile] = (),
 ) -> dict[str, Any]:
     """Return the check for JSON: settings, and each guarantee by fault with reason and source.
 
@@ -197,9 +360,12 @@ def as_document(
         diagnosis: of the settings.
         search: for changes of them.
         seen: what stored sweeps saw with these settings.
+        files: where the settings are from.
     """
     return {
         "settings": diagnosis.configuration.model_dump(mode="json"),
+        "first_sight": list(first_sight(diagnosis.configuration, files)),
+        "read_from": [_file_as_dict(file) for file in files],
         "guarantees": {
             guarantee.name: {
                 "faults": {
@@ -226,6 +392,31 @@ def as_document(
             }
             for guarantee in diagnosis.guarantees
         },
+    }
+
+
+def _file_as_dict(file: FoundFile) -> dict[str, Any]:
+    return {
+        "file": str(file.path),
+        "format": file.format,
+        "settings": [
+            {"scope": one.scope, "name": one.name, "value": one.value, "line": one.line}
+            for one in file.settings
+            if not decides_nothing(one.name)
+        ],
+        "nodes": [
+            {"name": node.name, "count": node.count, "roles": sorted(node.roles)}
+            for node in file.nodes
+        ],
+        "topics": [
+            {
+                "name": topic.name,
+                "replication_factor": topic.replication_factor,
+                "partitions": topic.partitions,
+            }
+            for topic in file.topics
+        ],
+        "left_out": {reason: list(names) for reason, names in file.left_out.items()},
     }
 
 

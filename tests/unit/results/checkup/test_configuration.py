@@ -1,4 +1,4 @@
-"""Property files as Kafka reads them: names, defaults, and one line for what is wrong."""
+"""Settings as Kafka reads them: names, defaults, and one line for what is wrong."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from typing import Any
 import pytest
 from support.golden_files import Says
 
-from ackbench.experiments.results.checkup.configuration import (
-    Configuration,
-    configuration_of,
-    read_properties,
-)
+from ackbench.experiments.results.checkup.assembly import configuration_of
+from ackbench.experiments.results.checkup.configuration import Configuration
 from ackbench.experiments.results.checkup.diagnosis import diagnose
+from ackbench.experiments.results.checkup.files.found import SCOPES
+from ackbench.experiments.results.checkup.files.properties_files import read_properties
+from ackbench.experiments.results.checkup.files.reading import read_file
 from ackbench.infra.errors import InputError
 
 
 def checked(tmp_path: Path, options: dict[str, Any] | None = None, **texts: str) -> Configuration:
-    """Return the settings of files with these texts."""
-    files = {}
-    for scope, text in texts.items():
-        files[scope] = tmp_path / f"{scope}.properties"
-        files[scope].write_text(text)
-    return configuration_of(files, **(options or {}))
+    """Return the settings of property files with these texts."""
+    found = []
+    for scope in (one for one in SCOPES if one in texts):
+        path = tmp_path / f"{scope}.properties"
+        path.write_text(texts[scope])
+        found.append(read_file(path, (scope,)))
+    return configuration_of(found, **(options or {}))
 
 
 def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
@@ -74,12 +75,48 @@ def test_addresses_classes_and_secrets_are_left_out(tmp_path: Path) -> None:
     assert checked(tmp_path, producer=text).producer == {"acks": "1"}
 
 
+UNKNOWN = [
+    (
+        "producer",
+        "ack=1",
+        "producer.properties:1: unknown producer property ack; did you mean acks",
+    ),
+    ("broker", "min.insync.replica=2", "unknown broker property min.insync.replica; did you mean"),
+    ("broker", "acks=1", "unknown broker property acks: it is one of a producer"),
+    ("topic", "\nlinger.ms=1", "topic.properties:2: unknown topic property linger.ms: it is one"),
+    ("broker", "port=9092", "unknown broker property port, removed in 3.0"),
+    ("producer", "spring.kafka.producer.acks=1", "unknown producer property spring.kafka"),
+    ("producer", "max.retries=3", "unknown producer property max.retries"),
+    ("producer", "retries.wait.ms=3", "unknown producer property retries.wait.ms"),
+]
+
+
+@pytest.mark.parametrize(("scope", "text", "message"), UNKNOWN)
+def test_an_unknown_name_is_a_warning_as_kafka_ignores_it(
+    tmp_path: Path, scope: str, text: str, message: str
+) -> None:
+    """With the line, and the nearest name, or whose it is."""
+    (warning,) = checked(tmp_path, None, **{scope: text}).warnings
+
+    assert message in warning
+    assert warning.endswith("; Kafka ignores it")
+
+
+@pytest.mark.parametrize(("scope", "text", "message"), UNKNOWN)
+def test_strict_refuses_an_unknown_name(
+    tmp_path: Path, scope: str, text: str, message: str
+) -> None:
+    """For a gate."""
+    with pytest.raises(InputError) as refused:
+        checked(tmp_path, {"strict": True}, **{scope: text})
+
+    assert message in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("scope", "text", "message"),
     [
-        ("producer", "ack=1", "unknown producer property ack; did you mean acks"),
         ("producer", "acks=2", "producer property acks is 2"),
-        ("broker", "min.insync.replica=2", "unknown broker property min.insync.replica; did you"),
         ("topic", "min.insync.replicas=0", "min.insync.replicas is 0; allowed: a whole number"),
         (
             "producer",
@@ -87,10 +124,6 @@ def test_addresses_classes_and_secrets_are_left_out(tmp_path: Path) -> None:
             "the producer refuses these settings: Must",
         ),
         ("producer", "acks=\\u00zz", "is no property file"),
-        ("broker", "acks=1", "unknown broker property acks"),
-        ("broker", "KAFKA_MIN_INSYNC_REPLICAS=2", "did you mean min.insync.replicas"),
-        ("producer", "spring.kafka.producer.acks=1", "unknown producer property spring.kafka"),
-        ("broker", "any text at all", "unknown broker property any"),
     ],
 )
 def test_what_is_wrong_is_one_line(tmp_path: Path, scope: str, text: str, message: str) -> None:
@@ -122,23 +155,6 @@ def test_a_folder_a_missing_file_and_an_endless_one_are_one_line(tmp_path: Path)
     for path in (tmp_path, tmp_path / "none", Path("/dev/zero")):
         with pytest.raises(InputError, match="is no file"):
             read_properties(path)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "services:\n  broker: &b\n    image: apache/kafka\n",
-        "spec:\n- kafka\n",
-        "apiVersion: v1\ndata: |\n  acks=1\n",
-        "---\nacks: all\n",
-        '{"acks": "1"}',
-        "replicas: {{ .Values.replicas }}\n",
-    ],
-)
-def test_a_file_with_the_structure_of_yaml_or_json_is_refused(tmp_path: Path, text: str) -> None:
-    """Read as properties, its names would be words and its values empty."""
-    with pytest.raises(InputError, match="is YAML or JSON, which is not read: write the settings"):
-        checked(tmp_path, broker=text)
 
 
 @pytest.mark.parametrize(
@@ -193,13 +209,6 @@ def test_each_property_of_the_serializers_of_confluent_is_left_out(
     assert configuration.warnings == (f"producer.properties: {name} of Confluent left out",)
 
 
-@pytest.mark.parametrize("name", ["max.retries", "retries.wait.ms"])
-def test_a_name_that_may_be_meant_for_kafka_is_not_left_out(tmp_path: Path, name: str) -> None:
-    """The client of the schema registry has it too; whoever means `retries` must know."""
-    with pytest.raises(InputError, match=f"unknown producer property {name}"):
-        checked(tmp_path, producer=f"acks=1\n{name}=3")
-
-
 def test_a_file_of_3x_is_judged_by_3_9_with_its_zookeeper_servers(
     tmp_path: Path, says: Says
 ) -> None:
@@ -212,10 +221,13 @@ def test_a_file_of_3x_is_judged_by_3_9_with_its_zookeeper_servers(
     assert any(one.fault.startswith("zookeeper") for one in diagnose(configuration).faults)
 
 
-def test_a_release_that_removed_a_property_says_which_one_has_it(tmp_path: Path) -> None:
-    """Ready to copy."""
-    with pytest.raises(InputError, match=r"Kafka 4\.1\.2 has no .*: --kafka-version 3\.9\.2$"):
-        checked(tmp_path, {"kafka_version": "4.1"}, broker="zookeeper.connect=a:1")
+def test_a_release_that_removed_a_property_ignores_it_and_another_is_named(tmp_path: Path) -> None:
+    """As Kafka 4 does with what was ZooKeeper's."""
+    (warning,) = checked(
+        tmp_path, {"kafka_version": "4.1"}, broker="zookeeper.connect=a:1"
+    ).warnings
+
+    assert "Kafka 4.1.2 does not have it, Kafka 3.9.2 has it; Kafka ignores it" in warning
 
 
 def test_librdkafka_allows_acks_all_by_its_alias_and_no_time_limit(tmp_path: Path) -> None:

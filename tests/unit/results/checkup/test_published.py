@@ -13,14 +13,16 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from ackbench.experiments.results.checkup.assembly import configuration_of
 from ackbench.experiments.results.checkup.changes import ChangeSearch
-from ackbench.experiments.results.checkup.configuration import Configuration, configuration_of
+from ackbench.experiments.results.checkup.configuration import Configuration
 from ackbench.experiments.results.checkup.diagnosis import Diagnosis, diagnose
+from ackbench.experiments.results.checkup.files.found import SCOPES
+from ackbench.experiments.results.checkup.files.reading import read_file
 from ackbench.experiments.verdicts.guarantees import Guarantee, guarantee_named
 from ackbench.infra.machine.home import REPOSITORY
 
 FILES: Final = sorted((Path(__file__).parent / "published").glob("*.yaml"))
-SCOPES: Final = ("broker", "topic", "producer", "consumer")
 
 
 class Said(BaseModel):
@@ -63,15 +65,16 @@ def read(path: Path) -> Published:
 
 def checked(published: Published, folder: Path) -> Configuration:
     """Return the settings as the command reads them, from property files."""
-    files = {}
+    found = []
     for scope in SCOPES:
         properties = getattr(published, scope)
-        if properties is not None:
-            files[scope] = folder / f"{scope}.properties"
+        if properties:
+            path = folder / f"{scope}.properties"
             lines = [f"{name}={value}" for name, value in properties.items()]
-            files[scope].write_text("\n".join(lines) + "\n")
+            path.write_text("\n".join(lines) + "\n")
+            found.append(read_file(path, (scope,)))
     return configuration_of(
-        files, nodes=published.nodes, replication_factor=published.replication_factor
+        found, nodes=published.nodes, replication_factor=published.replication_factor
     )
 
 
