@@ -6,13 +6,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ackbench.experiments.commands.settings_as_options import TakesSettings
 from ackbench.experiments.messages.phrases import fit_line, shorten
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.sweep.client_kinds import LIBRARIES
@@ -110,6 +113,25 @@ class OneLineErrors(click.Group):
             sys.exit(_print_error(text, MachineError.exit_code))
         sys.exit(code if isinstance(code, int) else 0)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is named; of an unknown one, suggest three.
+
+        Raises:
+            click.UsageError: there is no such command.
+        """
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            nearest = ", ".join(
+                f"`{ctx.command_path} {name}` ({self.commands[name].short_help})"
+                for name in _nearest_commands(self, args)
+            )
+            raise click.UsageError(
+                f"no command {shorten(args[0])}; nearest: {nearest}", ctx
+            ) from error
+
 
 def _require_text(arguments: Sequence[str]) -> None:
     """Refuse bytes that are not UTF-8, which Python hands on as halves of surrogate pairs."""
@@ -131,6 +153,23 @@ def _print_error(text: str, code: int) -> int:
 def _usage(error: click.UsageError) -> str:
     command = error.ctx.command_path if error.ctx else "ackbench"
     return f"{error.format_message()} (`{command} --help`)"
+
+
+def _nearest_commands(group: click.Group, args: Sequence[str]) -> list[str]:
+    """Return the three commands that a name, or a question in words, is most like."""
+    words = {word.lower().rstrip("?.,s") for argument in args for word in argument.split()}
+
+    def likeness(name: str) -> tuple[int, float]:
+        command = group.commands[name]
+        text = f"{name} {command.short_help or ''} {command.help or ''}".lower()
+        own = {word.rstrip(".,s") for word in re.split(r"[^a-z.-]+", text)}
+        return len(words & own - _COMMON), SequenceMatcher(None, args[0], name).ratio()
+
+    return sorted(group.commands, key=likeness, reverse=True)[:3]
+
+
+_COMMON: Final = frozenset({"a", "do", "how", "i", "in", "is", "it", "of", "the", "to", "what"})
+"""Words of a question that say nothing of a command."""
 
 
 EXAMPLES = """
@@ -180,13 +219,15 @@ def cli(context: click.Context) -> None:
 
 
 @cli.command(
+    cls=TakesSettings,
     short_help="Run an experiment and show its results.",
     epilog="""
 \b
 Examples:
   ackbench run quick
-  ackbench run quick --set acks=1 --set partitions=1 --repeats 5
-  ackbench run quick --set workload.duration_s=20 --set linger.ms=0,50
+  ackbench run quick --acks 1 --partitions 1 --repeats 5
+  ackbench run quick --fault leader-crash,leader-pause --linger.ms 0,50
+  ackbench run quick --set workload.duration_s=20s
   ackbench run quick --set acks=1,all --until "ci<0.3" --budget 30m
   ackbench run quick --repeats 29 --dry-run
   ackbench run --resume quick-20260102T030405-ab12
@@ -200,7 +241,8 @@ Examples:
     "overrides",
     multiple=True,
     metavar="AXIS=V1[,V2...]",
-    help="Values for an axis, a property or workload.*; several values make it an axis.",
+    help="Values for an axis, a property or workload.*; several values make it an axis. "
+    "--AXIS V1,V2 is the same: --acks 1,all.",
 )
 @click.option("--repeats", type=int, metavar="N", help="Trials per cell.")
 @click.option("--seed", type=int, metavar="N", help="Determines keys, order and timing.")
@@ -393,15 +435,41 @@ def explain(experiment: str) -> int:
 \b
 Examples:
   ackbench faults
+  ackbench faults network
   ackbench faults leader-crash-behind
 """,
 )
 @click.argument("fault", required=False)
 def faults(fault: str | None) -> int:
-    """List the faults, or the parameters of one FAULT, and which are unavailable here."""
+    """List the faults, those of a family, or the parameters of one FAULT; and what is missing here.
+
+    FAULT is a fault, or a family: network, disk, ...
+    """
     from ackbench.experiments.commands import faults as command
 
-    return command.list_faults() if fault is None else command.explain_fault(fault)
+    if fault is None or fault in command.FAMILIES:
+        return command.list_faults(fault)
+    return command.explain_fault(fault)
+
+
+@cli.command(
+    short_help="Say where a setting decides something.",
+    epilog="""
+\b
+Examples:
+  ackbench why acks=1
+  ackbench why min.insync.replicas
+""",
+)
+@click.argument("setting")
+def why(setting: str) -> int:
+    """List the rules of the contract, the experiments and the stored sweeps that SETTING decides.
+
+    SETTING is a property or an axis, with or without a value.
+    """
+    from ackbench.experiments.commands import why as command
+
+    return command.why(Home.from_environment(), setting)
 
 
 @cli.command(

@@ -15,10 +15,18 @@ from ackbench.infra.cluster.capabilities import MissingCapability, missing_capab
 UNAVAILABLE: Final = "not available on this machine"
 
 
-def list_faults() -> int:
-    """Print the faults by family, and for each unavailable one the reason and the remedy."""
-    width = max(map(len, FAULTS))
-    for family, kinds in itertools.groupby(FAULTS.values(), key=lambda kind: kind.family):
+FAMILIES: Final = tuple(dict.fromkeys(kind.family for kind in FAULTS.values()))
+
+
+def list_faults(only: str | None = None) -> int:
+    """Print the faults by family, and for each unavailable one the reason and the remedy.
+
+    Args:
+        only: a family; `None`: all.
+    """
+    listed = [kind for kind in FAULTS.values() if only in {None, kind.family}]
+    width = max(len(kind.kind) for kind in listed)
+    for family, kinds in itertools.groupby(listed, key=lambda kind: kind.family):
         echo(family, bold=True)
         for kind in kinds:
             echo(f"  {kind.kind:{width}}  {kind.summary}")
@@ -34,7 +42,7 @@ def explain_fault(named: str) -> int:
         UnknownName: there is no such fault.
     """
     if named not in FAULTS:
-        raise UnknownName(f"unknown fault {named}{did_you_mean(named, FAULTS)}")
+        raise UnknownName(f"unknown fault {named}{did_you_mean(named, [*FAULTS, *FAMILIES])}")
     kind = FAULTS[named]
     echo(f"{kind.kind} ({kind.family}): {kind.summary}", bold=True)
     for line in _description(kind):

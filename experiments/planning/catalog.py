@@ -15,6 +15,7 @@ from typing import Final
 from ackbench.experiments.errors import ExperimentError, UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.planning.experiment import Experiment, parse_experiment
+from ackbench.experiments.planning.units import without_units
 from ackbench.experiments.planning.yaml_reader import read_yaml
 from ackbench.infra.machine.paths import user_path
 
@@ -74,7 +75,7 @@ def read_experiment(path: Path) -> Experiment:
     Raises:
         ExperimentError: the file cannot be read, is not YAML or not a valid experiment.
     """
-    return parse_experiment(read_yaml(path), str(path))
+    return parse_experiment(without_units(read_yaml(path)), str(path))
 
 
 def finding_names() -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from ackbench.experiments.planning.clients import rules_of_all_clients
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.properties.protected import refuse_in_form, refuse_literal_secret
 from ackbench.experiments.planning.settings import check_property_value, property_text
+from ackbench.experiments.planning.units import number_of
 from ackbench.experiments.planning.yaml_reader import parse_values
 from ackbench.experiments.sweep.cell_names import CORE_AXES
 from ackbench.infra.kafka.secrets import is_secret
@@ -68,7 +69,8 @@ def parse_override(text: str) -> tuple[str, tuple[Scalar, ...]]:
     values = parse_values(listed, subject) if equals else ()
     if not axis or not values or not all(isinstance(value, (str, int, float)) for value in values):
         raise ExperimentError(f"{subject}: write --set axis=value or --set axis=value1,value2")
-    return axis.strip(), values
+    axis = axis.strip()
+    return axis, tuple(number_of(axis, value) for value in values)
 
 
 def apply_overrides(

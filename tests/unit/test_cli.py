@@ -155,13 +155,13 @@ def a_sweep(home: Home) -> SweepFolder:
         ),
         (["explain", "a\udcff"], "argument 2 is not UTF-8 text: 'a\\udcff'"),
         (["run", "quick", "--set", "client.rack=\udcff"], "argument 4 is not UTF-8 text: "),
-        (["run", "--nodes", "5"], "No such option '--nodes'"),
+        (["run", "--nodes", "5"], "name an experiment"),
         (["show"], "no sweep in"),
         (["show", "x"], "unknown sweep x"),
         (["measure", "x"], "unknown sweep x"),
         (["clean", "--sweep", "x"], "no sweep has the id 'x' in"),
         (["up", "--airflow-port", "0"], "Invalid value for '--airflow-port'"),
-        (["frobnicate"], "No such command 'frobnicate'"),
+        (["frobnicate"], "no command frobnicate; nearest: "),
     ],
 )
 def test_bad_input_is_one_line_and_starts_nothing(

@@ -1,0 +1,60 @@
+"""`ackbench why`, families of faults, and questions that are no command."""
+
+from __future__ import annotations
+
+import pytest
+from support.command_line import ackbench
+
+
+def text_of(*arguments: str) -> str:
+    """Return the output of a command that succeeds, however wide the terminal is."""
+    result = ackbench(*arguments)
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
+
+
+def test_why_names_the_rules_that_a_value_decides() -> None:
+    """Those of the value, and those that name the setting without one; not those of others."""
+    text = text_of("why", "acks=1")
+
+    assert "no acked loss: not guaranteed if acks=1" in text
+    assert "[KIP-101]" in text
+    assert "if acks=all, eligible" not in text
+    assert "acks-levels: What do acks 0, 1 and all lose" in text
+
+
+def test_why_takes_the_name_of_either_client() -> None:
+    """Librdkafka's alias is Kafka's name."""
+    assert text_of("why", "request.required.acks") == text_of("why", "acks")
+
+
+def test_a_setting_that_decides_nothing_is_said_to() -> None:
+    """No rule names it."""
+    assert "no rule of the contract depends on it" in text_of("why", "compression.type")
+
+
+def test_a_family_of_faults_is_listed_alone() -> None:
+    """By its name in the list of all."""
+    lines = ackbench("faults", "ensemble").output.splitlines()
+
+    assert lines[0] == "ensemble"
+    assert "zookeeper-leader-crash" in lines[1]
+    assert not any("leader-pause" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("question", "nearest"),
+    [
+        ("reprot", "`ackbench report`"),
+        ("which settings are guaranteed", "`ackbench check`"),
+        ("where does a setting decide", "`ackbench why`"),
+    ],
+)
+def test_a_question_that_is_no_command_gets_the_nearest_ones(question: str, nearest: str) -> None:
+    """Three of them, in one line."""
+    result = ackbench(*question.split())
+
+    assert result.exit_code == 2
+    assert nearest in result.output
+    assert result.output.count("`ackbench ") == 4
+    assert len(result.output.splitlines()) == 1
