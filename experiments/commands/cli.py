@@ -946,7 +946,7 @@ def publish(sweep: str, store: str | None) -> int:
 
     It can be repeated: published trials are not uploaded again.
     """
-    from ackbench.experiments.commands import publish as command
+    from ackbench.experiments.commands.history import publish as command
 
     return command.publish(Home.from_environment(), sweep, store)
 

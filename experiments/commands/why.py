@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ackbench.experiments.errors import UnknownName
@@ -133,6 +133,6 @@ def _sweeps(home: Home, name: str, value: str) -> Iterator[str]:
         )
 
 
-def _value_of(cell: dict[str, object], producer: dict[str, str], name: str) -> str | None:
+def _value_of(cell: Mapping[str, object], producer: Mapping[str, str], name: str) -> str | None:
     value = cell.get(name, producer.get(name))
     return None if value is None else str(value)

@@ -15,8 +15,7 @@ from typing import Final
 from ackbench.experiments.errors import ExperimentError, UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.planning.experiment import Experiment, parse_experiment
-from ackbench.experiments.planning.units import without_units
-from ackbench.experiments.planning.yaml_reader import read_yaml
+from ackbench.experiments.planning.yaml_reader import read_yaml, without_units
 from ackbench.infra.machine.paths import user_path
 
 CATALOG: Final = Path(__file__).parents[1] / "catalog"

@@ -29,8 +29,7 @@ from ackbench.experiments.planning.clients import rules_of_all_clients
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.properties.protected import refuse_in_form, refuse_literal_secret
 from ackbench.experiments.planning.settings import check_property_value, property_text
-from ackbench.experiments.planning.units import number_of
-from ackbench.experiments.planning.yaml_reader import parse_values
+from ackbench.experiments.planning.yaml_reader import number_of, parse_values
 from ackbench.experiments.sweep.cell_names import CORE_AXES
 from ackbench.infra.kafka.secrets import is_secret
 

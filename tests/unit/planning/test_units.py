@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ackbench.experiments.planning.overrides import parse_override
-from ackbench.experiments.planning.units import number_of, without_units
+from ackbench.experiments.planning.yaml_reader import number_of, without_units
 
 
 @pytest.mark.parametrize(
