@@ -81,13 +81,14 @@ def import_commands() -> None:
         compare,
         doctor,
         faults,
-        publish,
         run,
         selftest,
         show,
         tour,
         up,
+        why,
     )
+    from ackbench.experiments.commands.history import publish  # noqa: F401 - the same
     from ackbench.experiments.orchestration import services  # noqa: F401 - the same
 
 
