@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import random
 from pathlib import Path
 
 import pytest
 
 from ackbench.experiments.planning.properties import kafka_properties, known_versions
+from ackbench.experiments.results.checkup.assembly import configuration_of
 from ackbench.experiments.results.checkup.files.found import FoundFile, FoundTopic
 from ackbench.experiments.results.checkup.files.names import property_of_variable
 from ackbench.experiments.results.checkup.files.reading import read_file
+from ackbench.experiments.results.checkup.first_sight import first_sight
 from ackbench.infra.errors import InputError
 
 
@@ -511,3 +514,45 @@ def test_a_file_of_which_nothing_is_understood_is_one_line(
         read_file(path)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+_INSERTED = (
+    "{",
+    "]",
+    ":",
+    "\n",
+    "  ",
+    '"',
+    "'",
+    "*a",
+    "<<: *x",
+    "=",
+    "${X}",
+    "{{ a }}",
+    "\\",
+    "\t",
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_damaged_file_is_read_or_refused_in_one_line(tmp_path: Path, seed: int) -> None:
+    """Whatever is inserted or left out: never another exception."""
+    choice = random.Random(seed)  # noqa: S311 - no secret
+    names = ("compose.yml", "pipeline.conf", "server.properties", "vector.toml", "app.go", "env")
+    for _ in range(100):
+        text = list(COMPOSE)
+        for _ in range(choice.randint(1, 6)):
+            place = choice.randrange(len(text))
+            text[place : place + choice.randint(0, 9)] = choice.choice(_INSERTED)
+        path = tmp_path / choice.choice(names)
+        path.write_text("".join(text))
+        assert "\n" not in seen_or_refused(path)
+
+
+def seen_or_refused(path: Path) -> str:
+    """Return what is seen first in a file, or why it is refused."""
+    try:
+        found = read_file(path)
+        return next(first_sight(configuration_of([found]), [found]))
+    except InputError as refused:
+        return str(refused)
