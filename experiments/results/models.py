@@ -138,7 +138,7 @@ class TrialResult(TrialQuantities, TrialStatus):
     @property
     def judged(self) -> bool:
         """Whether the trial is sealed and measured; no share includes any other."""
-        return self.status is Status.SEALED and self.attempted is not None
+        return self.status is Status.SEALED and self.is_measured
 
 
 class MedianAndMax(Frozen):

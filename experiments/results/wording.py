@@ -19,6 +19,7 @@ from ackbench.experiments.results.hosts import host_sentences
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.stalls import shorten_stalls
 from ackbench.experiments.results.trials import LATE_MS
+from ackbench.experiments.verdicts.evidence import UnknownCause
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 from ackbench.experiments.verdicts.statistics import (
@@ -338,22 +339,21 @@ def _unknown_verdicts(cells: Sequence[CellResult]) -> Iterator[ResultNote]:
     """Yield a line per guarantee and reason, with the cells that share it."""
     labels_by_reason: dict[tuple[Guarantee, str], list[str]] = {}
     for cell, judgement in _judgements_with(cells, Verdict.UNKNOWN):
-        reason = unknown_reason(cell, judgement)
+        reason = unknown_reason(judgement)
         labels_by_reason.setdefault((judgement.guarantee, reason), []).append(cell.label)
     for (guarantee, reason), labels in labels_by_reason.items():
         names = labels[0] if len(labels) == 1 else f"{len(labels)} cells ({'; '.join(labels)})"
         yield ResultNote(f"unknown: {guarantee}: {names}: {reason}")
 
 
-def unknown_reason(cell: CellResult, judgement: Judgement) -> str:
-    """Return why a verdict is unknown.
+def unknown_reason(judgement: Judgement) -> str:
+    """Return why a verdict is unknown, or why trials cannot tell.
 
     The contract's mechanism is left out, unless the contract does not know whether the cell has the
     guarantee.
     """
-    outcomes = {clause.guarantee: clause.guaranteed for clause in cell.clauses}
-    contract_knows = outcomes.get(judgement.guarantee, False) is not None
-    return "; ".join(judgement.reasons[1:] if contract_knows else judgement.reasons)
+    by_contract = judgement.unknown_cause is UnknownCause.CONTRACT
+    return "; ".join(judgement.reasons if by_contract else judgement.reasons[1:])
 
 
 def _late_generators(results: SweepResults) -> Iterator[ResultNote]:

@@ -41,6 +41,7 @@ from ackbench.experiments.results.models import (
 )
 from ackbench.experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec, Workload
 from ackbench.experiments.verdicts.contract import ContractClause
+from ackbench.experiments.verdicts.evidence import UnknownCause
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
 from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
@@ -406,6 +407,7 @@ def _judgement(truth: Truth, judged: Sequence[TrialResult], guarantee: Guarantee
         return Judgement(
             guarantee=guarantee,
             verdict=Verdict.UNKNOWN,
+            unknown_cause=UnknownCause.NO_SEALED_TRIAL,
             seen=None,
             share=None,
             mechanism="no trial was sealed",

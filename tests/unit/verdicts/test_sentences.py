@@ -34,7 +34,7 @@ ALL: tuple[Evidence, ...] = (
     ObservedSetAside(trial_id="001-c", status=Status.VOID, count=1234),
     *(
         Inconclusive(doubt=doubt, trials=TRIALS, of=5)
-        for doubt in (Doubt.NOT_MEASURED, Doubt.OVERLOADED)
+        for doubt in (Doubt.NOT_MEASURED, Doubt.NOT_MEASURABLE, Doubt.OVERLOADED)
     ),
     Inconclusive(doubt=Doubt.NOT_BOUNDED, trials=TRIALS, of=5, at_most=(4, 1)),
     PositiveControlFailed(),
