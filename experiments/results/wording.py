@@ -73,7 +73,7 @@ _TEXTS_IF_NOT_GUARANTEED: Final = {
     None: "not guaranteed: not measurable",
 }
 _AVAILABLE: Final = {True: "no", False: "yes", None: "not measured"}
-"""Whether partitions were available during the fault, by `Judgement.seen`."""
+"""Whether partitions were available during the fault, by `Judgement.violation_seen`."""
 
 
 def guarantee_heads(cells: Sequence[CellResult]) -> dict[Guarantee, str]:
@@ -137,7 +137,11 @@ def verdict_mark(cell: CellResult, guarantee: Guarantee) -> str:
         return ""
     if not guarantee.of_time:
         return verdict_sign(judgement)
-    available = NOT_MEASURABLE_SIGN if judgement.seen is None else _AVAILABLE[judgement.seen]
+    available = (
+        NOT_MEASURABLE_SIGN
+        if judgement.violation_seen is None
+        else _AVAILABLE[judgement.violation_seen]
+    )
     if judgement.verdict is Verdict.NOT_GUARANTEED:
         return available
     return f"{available} {verdict_sign(judgement)}"
@@ -151,7 +155,7 @@ def is_unproven(judgement: Judgement) -> bool:
 def verdict_sign(judgement: Judgement) -> str:
     """Return the sign of a verdict, which is readable without its colour."""
     if judgement.verdict is Verdict.NOT_GUARANTEED:
-        return _SIGNS_IF_NOT_GUARANTEED[judgement.seen]
+        return _SIGNS_IF_NOT_GUARANTEED[judgement.violation_seen]
     return UNPROVEN_SIGN if is_unproven(judgement) else _SIGNS[judgement.verdict]
 
 
@@ -162,14 +166,14 @@ def verdict_text(judgement: Judgement) -> str:
     if judgement.verdict is not Verdict.NOT_GUARANTEED:
         return _TEXTS[judgement.verdict]
     if judgement.guarantee.of_time:
-        return f"not guaranteed; available during the fault: {_AVAILABLE[judgement.seen]}"
-    return _TEXTS_IF_NOT_GUARANTEED[judgement.seen]
+        return f"not guaranteed; available during the fault: {_AVAILABLE[judgement.violation_seen]}"
+    return _TEXTS_IF_NOT_GUARANTEED[judgement.violation_seen]
 
 
 def verdict_class(judgement: Judgement) -> str:
     """Return the CSS class of a verdict."""
     if judgement.verdict is Verdict.NOT_GUARANTEED:
-        return "seen" if judgement.seen else "unseen"
+        return "seen" if judgement.violation_seen else "unseen"
     return judgement.verdict.lower()
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from pydantic import Field, computed_field
+from pydantic import ConfigDict, Field, computed_field
 
 from ackbench.experiments.ledger.quantities import TrialQuantities
 from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, Frozen, Status
@@ -47,7 +47,7 @@ class Verdict(StrEnum):
     VIOLATED = "VIOLATED"
     """Guaranteed, and at least one trial showed a violation."""
     NOT_GUARANTEED = "NOT GUARANTEED"
-    """Not guaranteed; `Judgement.seen` is whether it was observed all the same."""
+    """Not guaranteed; `Judgement.violation_seen` is whether it was observed all the same."""
     UNKNOWN = "UNKNOWN"
     """The trials or the sweep's controls do not allow a verdict, or the contract does not know
     whether it is guaranteed."""
@@ -111,6 +111,10 @@ class TrialFacts(TrialQuantities):
 class Judgement(Frozen):
     """A verdict with its reasons."""
 
+    model_config = ConfigDict(
+        validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
+    )
+
     guarantee: NamedGuarantee
     verdict: Verdict
     unknown_cause: UnknownCause | None = None
@@ -118,8 +122,9 @@ class Judgement(Frozen):
     power_shown: bool | None = None
     """For HELD: whether another trial of the sweep showed a violation of this guarantee, which
     proves that the sweep can see one. `None`: another verdict."""
-    seen: bool | None
-    """Whether a conclusive trial showed a violation; `None`: unknown."""
+    violation_seen: bool | None = Field(alias="seen")
+    """Whether a conclusive trial showed a violation, guaranteed or not; `None`: unknown. In JSON it
+    is `seen`."""
     share: Share | None
     """In how many trials; its `unknown` ones are inconclusive. `None`: all of them are."""
     mechanism: str
@@ -242,7 +247,7 @@ def _judgement(case: _Case) -> Judgement:
         verdict=verdict,
         unknown_cause=unknown_cause,
         power_shown=case.power_shown() if verdict is Verdict.HELD else None,
-        seen=True if verdict is Verdict.VIOLATED else case.observed(),
+        violation_seen=True if verdict is Verdict.VIOLATED else case.observed(),
         share=case.share() if case.conclusive() else None,
         mechanism=case.clause.reason,
         evidence=tuple(_evidence(case, verdict)),

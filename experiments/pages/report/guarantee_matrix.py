@@ -112,7 +112,9 @@ def _guarantees(cells: Sequence[CellResult]) -> tuple[list[Guarantee], list[Guar
     Some always have one; others if a cell shows or violates one.
     """
     judgements = [judgement for cell in cells for judgement in cell.judgements]
-    observed = {one.guarantee for one in judgements if one.verdict is Verdict.VIOLATED or one.seen}
+    observed = {
+        one.guarantee for one in judgements if one.verdict is Verdict.VIOLATED or one.violation_seen
+    }
     judged = {one.guarantee for one in judgements}
     shown = [one for one in GUARANTEES if one in observed or one.always_in_matrix]
     return shown, [one for one in GUARANTEES if one in judged and one not in shown]
@@ -146,20 +148,20 @@ def _chip(cell: CellResult, guarantee: Guarantee, judgement: Judgement | None) -
 
 
 def _availability_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> str:
-    if judgement.seen is None:
+    if judgement.violation_seen is None:
         return "not measured"
     spread: MedianAndMax | None = getattr(cell, guarantee.figure)
     after = "during the fault"
     if spread:
         lasted = time_text(_duration(spread.median), overloaded=cell.overloaded_trials)
         after = f"after {lasted}"
-    return f"{after}, healed" if judgement.seen else after
+    return f"{after}, healed" if judgement.violation_seen else after
 
 
 def _count_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> str:
-    if judgement.verdict is Verdict.UNKNOWN or judgement.seen is None:
+    if judgement.verdict is Verdict.UNKNOWN or judgement.violation_seen is None:
         return "unknown" if judgement.verdict is Verdict.UNKNOWN else "not measurable"
-    if not judgement.seen:
+    if not judgement.violation_seen:
         return "none"
     if judgement.set_aside == judgement.trials != ():
         trials = format_count(len(judgement.trials), "trial")

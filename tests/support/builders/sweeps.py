@@ -408,7 +408,7 @@ def _judgement(truth: Truth, judged: Sequence[TrialResult], guarantee: Guarantee
             guarantee=guarantee,
             verdict=Verdict.UNKNOWN,
             unknown_cause=UnknownCause.NO_SEALED_TRIAL,
-            seen=None,
+            violation_seen=None,
             share=None,
             mechanism="no trial was sealed",
         )
@@ -420,7 +420,7 @@ def _judgement(truth: Truth, judged: Sequence[TrialResult], guarantee: Guarantee
         guarantee=guarantee,
         verdict=verdict,
         power_shown=True if verdict is Verdict.HELD else None,
-        seen=bool(seen_in),
+        violation_seen=bool(seen_in),
         share=share(len(seen_in), len(judged)),
         mechanism="as the documentation says",
         trials=tuple(seen_in),

@@ -29,7 +29,7 @@ def _sweep_with_unknown_verdict(guaranteed: bool | None) -> SweepResults:
         guarantee=NO_DUPLICATES,
         verdict=Verdict.UNKNOWN,
         unknown_cause=UnknownCause.CONTRACT if guaranteed is None else UnknownCause.INCONCLUSIVE,
-        seen=False,
+        violation_seen=False,
         share=share(0, 5),
         mechanism=CONTRACT_REASON,
         evidence=(Observed(),),
@@ -80,7 +80,7 @@ def _held(power_shown: bool | None) -> Judgement:
         guarantee=ORDER,
         verdict=Verdict.HELD,
         power_shown=power_shown,
-        seen=False,
+        violation_seen=False,
         share=None,
         mechanism=CONTRACT_REASON,
     )

@@ -140,7 +140,12 @@ def test_a_guarantee_without_a_violation_held_with_the_bound_of_so_many_trials(
 ) -> None:
     """0 of 10 trials is not zero, but "below 31 %"."""
     judgement = _judge_one(guarantee, *(_clean(f"{number:03}-a") for number in range(10)))
-    assert (judgement.verdict, judgement.seen, judgement.trials, judgement.records_total) == (
+    assert (
+        judgement.verdict,
+        judgement.violation_seen,
+        judgement.trials,
+        judgement.records_total,
+    ) == (
         Verdict.HELD,
         False,
         (),
@@ -159,7 +164,7 @@ def test_what_the_contract_does_not_know_is_unknown_whatever_was_observed(
     """Neither held nor violated, and not "not guaranteed" either; the share is shown."""
     facts = _violating(guarantee, "000-a") if seen else _clean("000-a")
     judgement = _judge_one(guarantee, facts, guaranteed=None)
-    assert (judgement.verdict, judgement.seen, judgement.reasons[0]) == (
+    assert (judgement.verdict, judgement.violation_seen, judgement.reasons[0]) == (
         Verdict.UNKNOWN,
         seen,
         MECHANISM,
@@ -178,7 +183,7 @@ def test_one_violating_trial_makes_the_verdict_violated(
         *(_clean(f"{number:03}-a") for number in range(9)),
         _violating(guarantee, "009-a"),
     )
-    assert (judgement.verdict, judgement.seen, judgement.trials) == (
+    assert (judgement.verdict, judgement.violation_seen, judgement.trials) == (
         Verdict.VIOLATED,
         True,
         ("009-a",),
@@ -226,7 +231,7 @@ def test_a_violation_of_what_is_not_guaranteed_is_reported_as_observed_or_not(
     judgement = _judge_one(
         guarantee, _violating(guarantee, "000-a") if seen else _clean("000-a"), guaranteed=False
     )
-    assert (judgement.verdict, judgement.seen) == (Verdict.NOT_GUARANTEED, seen)
+    assert (judgement.verdict, judgement.violation_seen) == (Verdict.NOT_GUARANTEED, seen)
 
 
 def test_the_mechanism_comes_first_among_the_reasons() -> None:
@@ -248,7 +253,12 @@ def test_without_a_sealed_trial_the_verdict_is_unknown(
 ) -> None:
     """Void and failed trials are listed with their reason; they show no violation here."""
     judgement = _judge_one(guarantee, *trials)
-    assert (judgement.verdict, judgement.seen, judgement.share, judgement.records_total) == (
+    assert (
+        judgement.verdict,
+        judgement.violation_seen,
+        judgement.share,
+        judgement.records_total,
+    ) == (
         Verdict.UNKNOWN,
         None,
         None,
@@ -285,7 +295,7 @@ def test_a_violation_in_a_trial_that_is_set_aside_is_a_violation_in_no_share(
         update={"status": status, "reason": "the third restart came too late"}
     )
     judgement = _judge_one(guarantee, *sealed, trial)
-    assert (judgement.verdict, judgement.seen) == (Verdict.VIOLATED, True)
+    assert (judgement.verdict, judgement.violation_seen) == (Verdict.VIOLATED, True)
     assert (judgement.trials, judgement.set_aside) == (("001-b",), ("001-b",))
     assert judgement.records_total
     assert (judgement.share.of if judgement.share else 0) == len(sealed)
@@ -323,7 +333,7 @@ def test_what_a_void_trial_shows_without_a_guarantee_is_named_and_counts_in_no_s
     """It is no verdict on Kafka, and it is not kept silent."""
     duplicating = _void("001-b", _violating(NO_DUPLICATES, "001-b"))
     judgement = _judge_one(NO_DUPLICATES, _clean("000-a"), duplicating, guaranteed=guaranteed)
-    assert (judgement.seen, judgement.set_aside) == (False, ("001-b",))
+    assert (judgement.violation_seen, judgement.set_aside) == (False, ("001-b",))
     says(judgement.reasons)
 
 
@@ -339,7 +349,7 @@ def test_absent_records_of_unknown_outcome_make_loss_unknown(says: Says) -> None
     judgement = _judge_one(
         NO_ACKED_LOSS, *(_clean(f"{number:03}-a") for number in range(9)), UNCLEAR
     )
-    assert (judgement.verdict, judgement.seen) == (Verdict.UNKNOWN, None)
+    assert (judgement.verdict, judgement.violation_seen) == (Verdict.UNKNOWN, None)
     says(judgement.reasons[1])
     assert "009-a: 37" in judgement.reasons[2]
 
@@ -383,7 +393,7 @@ def test_with_an_unclean_control_every_verdict_is_unknown(
         guaranteed=guaranteed,
         harness=unclean,
     )
-    assert (judgement.verdict, judgement.seen) == (Verdict.UNKNOWN, seen)
+    assert (judgement.verdict, judgement.violation_seen) == (Verdict.UNKNOWN, seen)
     says(judgement.reasons[1])
 
 
@@ -429,7 +439,7 @@ def test_without_a_loss_in_the_positive_control_no_loss_is_not_proven() -> None:
     """The positive control lost nothing: HELD becomes UNKNOWN."""
     insensitive = HarnessCheck(control_clean=True, positive_control_lost=False)
     judgement = _judge_one(NO_ACKED_LOSS, _clean("000-a"), harness=insensitive)
-    assert (judgement.verdict, judgement.seen) == (Verdict.UNKNOWN, False)
+    assert (judgement.verdict, judgement.violation_seen) == (Verdict.UNKNOWN, False)
     assert "the positive control" in judgement.reasons[2]
 
 
@@ -437,7 +447,7 @@ def test_without_a_torn_transaction_in_its_control_atomicity_is_not_proven(says:
     """A late EndTxn must tear transactions where neither side refuses it."""
     insensitive = HarnessCheck(control_clean=True, positive_control_torn=False)
     judgement = _judge_one(ATOMICITY, _clean("000-a"), harness=insensitive)
-    assert (judgement.verdict, judgement.seen) == (Verdict.UNKNOWN, False)
+    assert (judgement.verdict, judgement.violation_seen) == (Verdict.UNKNOWN, False)
     says(judgement.reasons[2])
 
 

@@ -51,7 +51,7 @@ def a_judgement(guarantee: Guarantee, *evidence: Evidence) -> Judgement:
     return Judgement(
         guarantee=guarantee,
         verdict=Verdict.VIOLATED,
-        seen=True,
+        violation_seen=True,
         share=share(2, 5),
         mechanism="as the documentation says",
         evidence=evidence,
