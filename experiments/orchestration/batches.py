@@ -242,7 +242,7 @@ def _run_all(run: SweepRun, specs: Iterable[TrialSpec]) -> list[str]:
     failures = []
     for spec in specs:
         try:
-            trials.run_unlocked_trial(run, spec, _LOG.info)
+            trials.lock_and_run_trial(run, spec, _LOG.info)
         except (Interrupted, StorageError):
             raise
         except (HarnessError, InputError) as error:
