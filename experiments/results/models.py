@@ -262,7 +262,7 @@ class ChangedSetting(Frozen):
 
 
 class SweepResults(Frozen):
-    """The results of a sweep."""
+    """What `ackbench show --json` prints of a sweep, and every page and table is made from."""
 
     sweep_id: str
     experiment: str
