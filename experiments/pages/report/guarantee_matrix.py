@@ -43,6 +43,8 @@ class Chip:
     text: str
     kind: str
     """The CSS class."""
+    anchor: str
+    """The id of the element with the verdict's reasons."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def _row(
     p99 = cell.latency_ms.ack.p99
     return MatrixCell(
         tuple((axis_name(axis), value_text(cell.cell.get(axis))) for axis in axes),
-        tuple(_chip(cell, guarantee, judgements.get(guarantee)) for guarantee in guarantees),
+        tuple(_chip(data, cell, guarantee, judgements.get(guarantee)) for guarantee in guarantees),
         "unknown"
         if p99 is None
         else time_text(_duration(p99.median), overloaded=cell.overloaded_trials),
@@ -135,16 +137,18 @@ def _row(
     )
 
 
-def _chip(cell: CellResult, guarantee: Guarantee, judgement: Judgement | None) -> Chip:
-    head = guarantee.words.matrix_head
+def _chip(
+    data: ReportData, cell: CellResult, guarantee: Guarantee, judgement: Judgement | None
+) -> Chip:
+    head, anchor = guarantee.words.matrix_head, data.verdict_anchor(cell, guarantee)
     if judgement is None:
-        return Chip(head, UNKNOWN_SIGN, "not judged", "unknown")
+        return Chip(head, UNKNOWN_SIGN, "not judged", "unknown", anchor)
     text = (
         _availability_text(cell, guarantee, judgement)
         if guarantee.of_time
         else _count_text(cell, guarantee, judgement)
     )
-    return Chip(head, verdict_sign(judgement), text, verdict_class(judgement))
+    return Chip(head, verdict_sign(judgement), text, verdict_class(judgement), anchor)
 
 
 def _availability_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> str:
