@@ -17,7 +17,8 @@ seed.
 - `track` writes one MLflow run per trial, and a summary run.
 - `verify` publishes the sweep, if it has a store, and fails if a trial is missing, and names it. It
   does not wait for `report` and `track`.
-- `alert` reports what the experiment's `alert_on` asks for; `finish` follows if all have succeeded.
+- `alert` reports what the experiment's `alert_on` asks for, also after a failure.
+- `finish` records that the sweep is complete, once `verify` and `track` have succeeded.
 
 Lost records are a result, not a failure: a task fails only if the harness could not do its work.
 """

@@ -89,12 +89,10 @@ def sweep_dag(
 ) -> DAG:
     """Return the DAG that runs a sweep.
 
-    plan -> list_trials, provision -> trial (one mapped task per trial, or per batch of trials) ->
-    measure -> verify -> alert, and measure -> report -> track: publishing, missing trials and
-    alerts do not wait for the report or MLflow. `finish` follows all of them if they succeeded.
-    `destroy` is the teardown of `provision`; `alert` is one too, so that it runs after failures and
-    does not decide whether the run has failed. The pool has as many slots as there are hosts, so
-    that each runs one trial at a time.
+    `docs/running.md`, The DAG, has the order of the tasks. Publishing, missing trials and alerts
+    do not wait for the report or MLflow. `destroy` is the teardown of `provision`; `alert` is one
+    too, so that it runs after failures and does not decide whether the run has failed. The pool
+    has as many slots as there are hosts, so that each runs one trial at a time.
 
     A trial is never retried: repeating a failed one until it passes is survivorship bias. Steps
     that may be repeated are, except in a run of one process, whose user repeats the command.

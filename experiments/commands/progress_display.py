@@ -22,10 +22,10 @@ class ProgressDisplay(Protocol):
     """Shows the progress of a run, and lines for the user."""
 
     def show(self, progress: Progress) -> None:
-        """Show the progress."""
+        """Show what has changed since the last call, which may be nothing."""
 
     def print_line(self, text: str) -> None:
-        """Print a line."""
+        """Print a line that stays, so not where the progress is drawn."""
 
 
 class Bar:

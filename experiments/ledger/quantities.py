@@ -342,6 +342,11 @@ class CellQuantities(Frozen, Generic[Number]):
 class TrialQuantities(CellQuantities[float]):
     """The quantities of a trial. Null: not measured, or for the reason that is declared."""
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether the results have a row of it, in which this count is never null."""
+        return self.attempted is not None
+
     offered_records_per_s: Annotated[
         float | None,
         Quantity(

@@ -122,7 +122,7 @@ class Cause(StrEnum):
 
 
 class LatencyKind(StrEnum):
-    """Which latency."""
+    """What ends a latency; all begin with the time at which a record was due."""
 
     ACK = "ack"
     """From the intended time to the client's acknowledgement."""

@@ -2,5 +2,5 @@
 
 Also how they get to the terminal.
 
-Imports nothing else of this project.
+Imports nothing else of this project but `infra.kafka.secrets`, the names of secret settings.
 """

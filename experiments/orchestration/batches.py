@@ -176,7 +176,8 @@ def run_batch(
         provide_references(references_of(plan.trials))
         _prepare(home, sweep, plan)
         trials.release_ended_locks(sweep)
-        trial_ids = _take(sweep, plan, planned)
+        taken = batch_choice.take_batch(published.locks_location(sweep), plan)
+        trial_ids = planned if taken is None else taken
         on_start(_label(trial_ids) if trial_ids else "no batch is left")
         try:
             failures = _run_all(run, [plan.trial(trial_id) for trial_id in trial_ids])
@@ -200,11 +201,6 @@ def _require_planned(plan: Plan, trial_ids: Sequence[str]) -> None:
             f"a task was given {format_value(trial_id)} as a trial (allowed: those of the plan of "
             f"{plan.sweep_id})"
         )
-
-
-def _take(sweep: SweepFolder, plan: Plan, planned: Sequence[str]) -> Sequence[str]:
-    taken = batch_choice.take_batch(published.locks_location(sweep), plan)
-    return planned if taken is None else taken
 
 
 def _require_own_home(home: Home, sweep: SweepFolder) -> None:
@@ -242,7 +238,7 @@ def _run_all(run: SweepRun, specs: Iterable[TrialSpec]) -> list[str]:
     failures = []
     for spec in specs:
         try:
-            trials.run_unlocked_trial(run, spec, _LOG.info)
+            trials.lock_and_run_trial(run, spec, _LOG.info)
         except (Interrupted, StorageError):
             raise
         except (HarnessError, InputError) as error:

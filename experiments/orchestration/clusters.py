@@ -83,9 +83,11 @@ def assign_cluster(home: Home, trial: TrialSpec, holder_grace_s: float) -> Assig
     require_permission(home, trial)
     if trial.cluster.external:
         relayed = trial.cluster.has_relays
+        commands = [one for one in trial.fault.leaves() if one.kind == COMMAND]
+        strikes = [str(one.parameters["name"]) for one in commands]
         return AssignedCluster(
             _external_cluster(
-                home, trial.sweep_id, trial.cluster, relayed=relayed, strikes=_strikes(trial)
+                home, trial.sweep_id, trial.cluster, relayed=relayed, strikes=strikes
             ),
             ClusterAssignment(
                 cluster=trial.cluster.external.addresses,
@@ -193,10 +195,6 @@ def _require_complete(connection: Mapping[str, Any], strikes: Sequence[str]) -> 
         wait_until(complete, awaiting="all brokers", timeout_s=HEALTHY_TIMEOUT_S, every_s=0.5)
     except WaitTimeout as error:
         raise InputError(may_not_strike(strikes, down[0])) from error
-
-
-def _strikes(trial: TrialSpec) -> list[str]:
-    return [str(one.parameters["name"]) for one in trial.fault.leaves() if one.kind == COMMAND]
 
 
 def _start_relays(

@@ -235,14 +235,11 @@ class SweepRun:
 
         Report and MLflow do not hide that `verify`, which does not wait for them, has failed.
         """
-        if not (name in _BESIDE_VERIFY and self._has_failed()):
+        last = self.sweep.activity() if name in _BESIDE_VERIFY else None
+        if last is None or last.stage != FAILED:
             self.sweep.report_activity(name, activity, trial_id)
         with report_failure(name, lambda why: self.sweep.report_activity(FAILED, why, trial_id)):
             yield
-
-    def _has_failed(self) -> bool:
-        last = self.sweep.activity()
-        return last is not None and last.stage == FAILED
 
     @contextmanager
     def machine(self) -> Iterator[None]:

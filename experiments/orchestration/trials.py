@@ -80,7 +80,7 @@ def run_next_trial(sweep_id: str, on_start: Callable[[str], None]) -> str:
         provide_references_of(run.home, run.sweep)
         release_ended_locks(run.sweep)
         for spec in trials_in_order(run.sweep):
-            if run_unlocked_trial(run, spec, on_start):
+            if lock_and_run_trial(run, spec, on_start):
                 return spec.trial_id
     return ""
 
@@ -94,7 +94,7 @@ def release_ended_locks(sweep: SweepFolder) -> None:
         batch_choice.release_ended_batches(locks, pending)
 
 
-def run_unlocked_trial(run: SweepRun, spec: TrialSpec, on_start: Callable[[str], None]) -> bool:
+def lock_and_run_trial(run: SweepRun, spec: TrialSpec, on_start: Callable[[str], None]) -> bool:
     """Lock a trial and run it; return whether this process has run it.
 
     A trial that another process has locked is not run, nor is one that is complete.

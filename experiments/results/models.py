@@ -138,7 +138,7 @@ class TrialResult(TrialQuantities, TrialStatus):
     @property
     def judged(self) -> bool:
         """Whether the trial is sealed and measured; no share includes any other."""
-        return self.status is Status.SEALED and self.attempted is not None
+        return self.status is Status.SEALED and self.is_measured
 
 
 class MedianAndMax(Frozen):
@@ -262,7 +262,7 @@ class ChangedSetting(Frozen):
 
 
 class SweepResults(Frozen):
-    """The results of a sweep."""
+    """What `ackbench show --json` prints of a sweep, and every page and table is made from."""
 
     sweep_id: str
     experiment: str

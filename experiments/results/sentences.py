@@ -53,6 +53,8 @@ class Sentence:
     clauses: tuple[Clause, ...]
     fault: str = ""
     """The fault that it is about; empty: the whole sweep."""
+    counts_unknown: bool = False
+    """Whether it says how many verdicts are unknown."""
 
     def __str__(self) -> str:
         """Return the sentence as text."""
@@ -103,7 +105,8 @@ def _(statement: VerdictStatement) -> Iterator[Sentence]:
 
 def _unknown(verdicts: int) -> Sentence:
     are = "is" if verdicts == 1 else "are"
-    return _plain(f"{format_count(verdicts, 'verdict')} {are} unknown")
+    text = f"{format_count(verdicts, 'verdict')} {are} unknown"
+    return Sentence((Clause("", text),), counts_unknown=True)
 
 
 @_sentences.register(NotObservedStatement)

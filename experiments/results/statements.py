@@ -175,7 +175,7 @@ def verdict_statements(cells: Sequence[CellResult]) -> Iterator[VerdictStatement
                 for one in judged
                 if one.judgement.guarantee is guarantee
                 and one.judgement.verdict is verdict
-                and (verdict is not Verdict.NOT_GUARANTEED or one.judgement.seen)
+                and (verdict is not Verdict.NOT_GUARANTEED or one.judgement.violation_seen)
             )
             if found:
                 yield VerdictStatement(guarantee, verdict, found)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from rich import box
@@ -175,7 +174,7 @@ def _columns(
     numbered = [axis for axis in axes if layout.numbered and axis not in CORE_AXES]
     columns = [
         *(
-            _Column(_head(axis), texts(partial(_axis_text, axis)))
+            _Column(_head(axis), tuple(Text(value_text(row.cell.get(axis))) for row in rows))
             for axis in axes
             if axis not in numbered
         ),
@@ -203,10 +202,6 @@ def _combination(axes: Sequence[str], row: CellResult) -> str:
     return ", ".join(
         setting_text(axis, value) for axis, value in values.items() if value is not None
     )
-
-
-def _axis_text(axis: str, row: CellResult) -> str:
-    return value_text(row.cell.get(axis))
 
 
 def _by_fault(rows: Sequence[CellResult]) -> dict[str, list[int]]:

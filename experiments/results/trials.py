@@ -14,7 +14,7 @@ from ackbench.experiments.ledger.result_tables import (
     Phase,
     Side,
 )
-from ackbench.experiments.ledger.trial_manifest import Cell, Phases, Scalar, Status, TrialManifest
+from ackbench.experiments.ledger.trial_manifest import Phases, Scalar, Status, TrialManifest
 from ackbench.experiments.results.models import (
     Fates,
     FaultResult,
@@ -131,7 +131,7 @@ def _is_readable(row: Row, begin_ns: int, heal_ns: int) -> bool | None:
 
 def refused_trial(refused: RefusedCell) -> TrialResult:
     """Return the result of a cell whose configuration the client refuses."""
-    fault = FaultResult(kind=_fault_kind(refused.cell))
+    kind = refused.cell.get("fault")
     return TrialResult(
         trial_id=refused.trial_id,
         cell=refused.cell,
@@ -139,7 +139,7 @@ def refused_trial(refused: RefusedCell) -> TrialResult:
         repeat=None,
         status=Status.REFUSED,
         reason=refused.reason,
-        fault=fault,
+        fault=FaultResult(kind=None if kind is None else str(kind)),
     )
 
 
@@ -286,11 +286,6 @@ def _values(manifest: TrialManifest, row: Row, rows: ResultRows) -> dict[str, An
         "fates": _fates(rows.fates[manifest.trial_id]),
         "gaps": tuple(_gap(gap, manifest.phases.load_begin_ns) for gap in gaps),
     }
-
-
-def _fault_kind(cell: Cell) -> str | None:
-    kind = cell.get("fault")
-    return None if kind is None else str(kind)
 
 
 def _latencies(rows: Sequence[Row], phase: Phase) -> Latencies:

@@ -19,6 +19,7 @@ from ackbench.experiments.results.hosts import host_sentences
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.stalls import shorten_stalls
 from ackbench.experiments.results.trials import LATE_MS
+from ackbench.experiments.verdicts.evidence import UnknownCause
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 from ackbench.experiments.verdicts.statistics import (
@@ -72,7 +73,7 @@ _TEXTS_IF_NOT_GUARANTEED: Final = {
     None: "not guaranteed: not measurable",
 }
 _AVAILABLE: Final = {True: "no", False: "yes", None: "not measured"}
-"""Whether partitions were available during the fault, by `Judgement.seen`."""
+"""Whether partitions were available during the fault, by `Judgement.violation_seen`."""
 
 
 def guarantee_heads(cells: Sequence[CellResult]) -> dict[Guarantee, str]:
@@ -136,7 +137,11 @@ def verdict_mark(cell: CellResult, guarantee: Guarantee) -> str:
         return ""
     if not guarantee.of_time:
         return verdict_sign(judgement)
-    available = NOT_MEASURABLE_SIGN if judgement.seen is None else _AVAILABLE[judgement.seen]
+    available = (
+        NOT_MEASURABLE_SIGN
+        if judgement.violation_seen is None
+        else _AVAILABLE[judgement.violation_seen]
+    )
     if judgement.verdict is Verdict.NOT_GUARANTEED:
         return available
     return f"{available} {verdict_sign(judgement)}"
@@ -150,7 +155,7 @@ def is_unproven(judgement: Judgement) -> bool:
 def verdict_sign(judgement: Judgement) -> str:
     """Return the sign of a verdict, which is readable without its colour."""
     if judgement.verdict is Verdict.NOT_GUARANTEED:
-        return _SIGNS_IF_NOT_GUARANTEED[judgement.seen]
+        return _SIGNS_IF_NOT_GUARANTEED[judgement.violation_seen]
     return UNPROVEN_SIGN if is_unproven(judgement) else _SIGNS[judgement.verdict]
 
 
@@ -161,14 +166,14 @@ def verdict_text(judgement: Judgement) -> str:
     if judgement.verdict is not Verdict.NOT_GUARANTEED:
         return _TEXTS[judgement.verdict]
     if judgement.guarantee.of_time:
-        return f"not guaranteed; available during the fault: {_AVAILABLE[judgement.seen]}"
-    return _TEXTS_IF_NOT_GUARANTEED[judgement.seen]
+        return f"not guaranteed; available during the fault: {_AVAILABLE[judgement.violation_seen]}"
+    return _TEXTS_IF_NOT_GUARANTEED[judgement.violation_seen]
 
 
 def verdict_class(judgement: Judgement) -> str:
     """Return the CSS class of a verdict."""
     if judgement.verdict is Verdict.NOT_GUARANTEED:
-        return "seen" if judgement.seen else "unseen"
+        return "seen" if judgement.violation_seen else "unseen"
     return judgement.verdict.lower()
 
 
@@ -338,22 +343,21 @@ def _unknown_verdicts(cells: Sequence[CellResult]) -> Iterator[ResultNote]:
     """Yield a line per guarantee and reason, with the cells that share it."""
     labels_by_reason: dict[tuple[Guarantee, str], list[str]] = {}
     for cell, judgement in _judgements_with(cells, Verdict.UNKNOWN):
-        reason = unknown_reason(cell, judgement)
+        reason = unknown_reason(judgement)
         labels_by_reason.setdefault((judgement.guarantee, reason), []).append(cell.label)
     for (guarantee, reason), labels in labels_by_reason.items():
         names = labels[0] if len(labels) == 1 else f"{len(labels)} cells ({'; '.join(labels)})"
         yield ResultNote(f"unknown: {guarantee}: {names}: {reason}")
 
 
-def unknown_reason(cell: CellResult, judgement: Judgement) -> str:
-    """Return why a verdict is unknown.
+def unknown_reason(judgement: Judgement) -> str:
+    """Return why a verdict is unknown, or why trials cannot tell.
 
     The contract's mechanism is left out, unless the contract does not know whether the cell has the
     guarantee.
     """
-    outcomes = {clause.guarantee: clause.guaranteed for clause in cell.clauses}
-    contract_knows = outcomes.get(judgement.guarantee, False) is not None
-    return "; ".join(judgement.reasons[1:] if contract_knows else judgement.reasons)
+    by_contract = judgement.unknown_cause is UnknownCause.CONTRACT
+    return "; ".join(judgement.reasons if by_contract else judgement.reasons[1:])
 
 
 def _late_generators(results: SweepResults) -> Iterator[ResultNote]:

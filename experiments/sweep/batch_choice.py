@@ -24,7 +24,6 @@ from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.sweep.published import storage_errors
 from ackbench.experiments.sweep.trial_lock import (
-    TrialLock,
     locks_of,
     read_locks,
     release_ended,
@@ -73,7 +72,7 @@ def take_batch(sweep: Location, plan: Plan) -> Batch | None:
     cells = {trial.trial_id: json.dumps(trial.cell) for trial in plan.trials}
     if not all(cells.keys() >= {*batch} for batch in batches):
         raise _damaged(kept)
-    hosts = _hosts(read_locks(kept))
+    hosts = {lock.trial_id: lock.machine.host for lock in read_locks(kept)}
     for batch in in_order(batches, hosts, MachineIdentity.own().host, cells):
         if take_lock(kept, batch[0]) is not None:
             return batch
@@ -106,10 +105,6 @@ def _read_batches(kept: Location) -> Sequence[Batch] | None:
 
 def _damaged(kept: Location) -> StorageError:
     return StorageError(f"{_LIST} in {kept.uri} is damaged: resume the sweep")
-
-
-def _hosts(locks: Sequence[TrialLock]) -> dict[str, str]:
-    return {lock.trial_id: lock.machine.host for lock in locks}
 
 
 def in_order(

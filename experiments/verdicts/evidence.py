@@ -6,12 +6,25 @@ Each kind of evidence is a class whose `code` names it, in JSON too.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import Frozen, Status
 from ackbench.experiments.verdicts.guarantees.violations import Doubt
+
+
+class UnknownCause(StrEnum):
+    """Why a verdict is unknown; the first that applies."""
+
+    CONTROL_NOT_CLEAN = "control-not-clean"
+    CONTRACT = "contract"
+    """No rule of the contract knows whether Kafka guarantees it to the cell."""
+    NO_SEALED_TRIAL = "no-sealed-trial"
+    INCONCLUSIVE = "inconclusive"
+    """A sealed trial cannot tell, and none shows a violation."""
+    POSITIVE_CONTROL_FAILED = "positive-control-failed"
 
 
 class ControlNotClean(Frozen):

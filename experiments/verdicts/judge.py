@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from pydantic import Field, computed_field
+from pydantic import ConfigDict, Field, computed_field
 
 from ackbench.experiments.ledger.quantities import TrialQuantities
-from ackbench.experiments.ledger.trial_manifest import Frozen, Status
+from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, Frozen, Status
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.evidence import (
     ControlNotClean,
@@ -31,6 +31,7 @@ from ackbench.experiments.verdicts.evidence import (
     PowerNotShown,
     SetAside,
     Stalled,
+    UnknownCause,
 )
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee, NamedGuarantee
 from ackbench.experiments.verdicts.guarantees.violations import Doubt, Violation
@@ -46,7 +47,7 @@ class Verdict(StrEnum):
     VIOLATED = "VIOLATED"
     """Guaranteed, and at least one trial showed a violation."""
     NOT_GUARANTEED = "NOT GUARANTEED"
-    """Not guaranteed; `Judgement.seen` is whether it was observed all the same."""
+    """Not guaranteed; `Judgement.violation_seen` is whether it was observed all the same."""
     UNKNOWN = "UNKNOWN"
     """The trials or the sweep's controls do not allow a verdict, or the contract does not know
     whether it is guaranteed."""
@@ -110,13 +111,20 @@ class TrialFacts(TrialQuantities):
 class Judgement(Frozen):
     """A verdict with its reasons."""
 
+    model_config = ConfigDict(
+        validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
+    )
+
     guarantee: NamedGuarantee
     verdict: Verdict
+    unknown_cause: UnknownCause | None = None
+    """For UNKNOWN: why. `None`: another verdict."""
     power_shown: bool | None = None
     """For HELD: whether another trial of the sweep showed a violation of this guarantee, which
     proves that the sweep can see one. `None`: another verdict."""
-    seen: bool | None
-    """Whether a conclusive trial showed a violation; `None`: unknown."""
+    violation_seen: bool | None = Field(alias="seen")
+    """Whether a conclusive trial showed a violation, guaranteed or not; `None`: unknown. In JSON it
+    is `seen`."""
     share: Share | None
     """In how many trials; its `unknown` ones are inconclusive. `None`: all of them are."""
     mechanism: str
@@ -208,6 +216,10 @@ class _Case:
             return None
         return False
 
+    def is_violated(self) -> bool:
+        """Return whether a trial, sealed or set aside, shows a violation."""
+        return bool(self.violating() or self.violating_set_aside())
+
     def share(self) -> Share:
         return share_of(self.violated_by.shown_in(trial) for trial in self.sealed())
 
@@ -228,15 +240,17 @@ def _judgement(case: _Case) -> Judgement:
         (record for trial in trials for record in trial.records.get(case.guarantee, ())),
         key=_record_key,
     )
-    verdict = _verdict(case)
+    unknown_cause = _unknown_cause(case)
+    verdict = _verdict(case, unknown_cause)
     return Judgement(
         guarantee=case.guarantee,
         verdict=verdict,
+        unknown_cause=unknown_cause,
         power_shown=case.power_shown() if verdict is Verdict.HELD else None,
-        seen=True if verdict is Verdict.VIOLATED else case.observed(),
+        violation_seen=True if verdict is Verdict.VIOLATED else case.observed(),
         share=case.share() if case.conclusive() else None,
         mechanism=case.clause.reason,
-        evidence=tuple(_evidence(case)),
+        evidence=tuple(_evidence(case, verdict)),
         trials=_ids(trials),
         set_aside=_ids(set_aside),
         records=tuple(records[:MAX_NAMED_RECORDS]),
@@ -244,16 +258,27 @@ def _judgement(case: _Case) -> Judgement:
     )
 
 
-def _verdict(case: _Case) -> Verdict:
+def _unknown_cause(case: _Case) -> UnknownCause | None:
+    """Return why the verdict is unknown; `None`: there is another one."""
     if case.harness.control_clean is False:
-        return Verdict.UNKNOWN
+        return UnknownCause.CONTROL_NOT_CLEAN
     if case.clause.guaranteed is None:
+        return UnknownCause.CONTRACT
+    if not case.clause.guaranteed or case.is_violated():
+        return None
+    if not case.sealed():
+        return UnknownCause.NO_SEALED_TRIAL
+    if case.observed() is None:
+        return UnknownCause.INCONCLUSIVE
+    return UnknownCause.POSITIVE_CONTROL_FAILED if case.lacks_power() else None
+
+
+def _verdict(case: _Case, unknown_cause: UnknownCause | None) -> Verdict:
+    if unknown_cause:
         return Verdict.UNKNOWN
     if not case.clause.guaranteed:
         return Verdict.NOT_GUARANTEED
-    if case.observed() or case.violating_set_aside():
-        return Verdict.VIOLATED
-    return Verdict.UNKNOWN if case.observed() is None or case.lacks_power() else Verdict.HELD
+    return Verdict.VIOLATED if case.is_violated() else Verdict.HELD
 
 
 def count_detections(trials: Iterable[TrialFacts]) -> dict[Guarantee, int]:
@@ -289,7 +314,7 @@ def _record_key(record: NamedRecord) -> tuple[str, int, int]:
     )
 
 
-def _evidence(case: _Case) -> Iterator[Evidence]:
+def _evidence(case: _Case, verdict: Verdict) -> Iterator[Evidence]:
     """Yield what the verdict rests on, in addition to the mechanism of the clause."""
     if case.harness.control_clean is False:
         yield ControlNotClean()
@@ -301,21 +326,25 @@ def _evidence(case: _Case) -> Iterator[Evidence]:
         yield ObservedSetAside(
             trial_id=trial.trial_id, status=trial.status, count=case.violated_by.count(trial)
         )
-    if inconclusive := case.inconclusive():
-        yield _inconclusive(case.violated_by, inconclusive, len(case.sealed()))
-    yield from _missing_power(case)
+    yield from _inconclusive_trials(case)
+    if case.lacks_power():
+        yield PositiveControlFailed()
+    elif verdict is Verdict.HELD and not case.power_shown():
+        yield PowerNotShown()
     yield from _unjudged_and_late_trials(case)
 
 
-def _missing_power(case: _Case) -> Iterator[Evidence]:
-    if case.lacks_power():
-        yield PositiveControlFailed()
-    elif _verdict(case) is Verdict.HELD and not case.power_shown():
-        yield PowerNotShown()
+def _inconclusive_trials(case: _Case) -> Iterator[Inconclusive]:
+    """Yield the sealed trials that cannot tell: those that were measured, then the others."""
+    inconclusive, of = case.inconclusive(), len(case.sealed())
+    if measured := [trial for trial in inconclusive if trial.is_measured]:
+        yield _inconclusive(case.violated_by, measured, of)
+    if others := [trial for trial in inconclusive if not trial.is_measured]:
+        yield Inconclusive(doubt=Doubt.NOT_MEASURED, trials=_ids(others), of=of)
 
 
 def _unjudged_and_late_trials(case: _Case) -> Iterator[Evidence]:
-    for status in (Status.VOID, Status.INCOMPLETE, Status.FAILED):
+    for status in SET_ASIDE:
         reasons = {one.trial_id: one.reason for one in case.trials if one.status is status}
         if reasons:
             yield SetAside(status=status, reasons=reasons)

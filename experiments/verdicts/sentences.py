@@ -20,6 +20,7 @@ from ackbench.experiments.verdicts.evidence import (
     PowerNotShown,
     SetAside,
     Stalled,
+    UnknownCause,
 )
 from ackbench.experiments.verdicts.guarantees import Guarantee
 from ackbench.experiments.verdicts.guarantees.violations import Doubt
@@ -42,21 +43,14 @@ def evidence_sentence(case: JudgedCase, evidence: Evidence) -> str:
     return _sentence(evidence, case)
 
 
-def unknown_cause(evidence: Sequence[Evidence]) -> str:
-    """Return in a few words why a verdict is unknown.
-
-    Without a cause in its evidence, no rule of the contract knows whether Kafka guarantees it.
-    """
-    causes = (_UNKNOWN_CAUSES.get(type(one)) for one in evidence)
-    return next(filter(None, causes), "it is not known whether Kafka guarantees it")
-
-
-_UNKNOWN_CAUSES: Final[Mapping[type[Evidence], str]] = {
-    ControlNotClean: "the control was not clean",
-    NoSealedTrial: "no trial is sealed",
-    Inconclusive: "trials cannot tell",
-    PositiveControlFailed: "the positive control failed",
+UNKNOWN_CAUSES: Final[Mapping[UnknownCause, str]] = {
+    UnknownCause.CONTROL_NOT_CLEAN: "the control was not clean",
+    UnknownCause.CONTRACT: "it is not known whether Kafka guarantees it",
+    UnknownCause.NO_SEALED_TRIAL: "no trial is sealed",
+    UnknownCause.INCONCLUSIVE: "trials cannot tell",
+    UnknownCause.POSITIVE_CONTROL_FAILED: "the positive control failed",
 }
+"""Why a verdict is unknown, in a few words."""
 
 
 @singledispatch
@@ -100,9 +94,13 @@ def _(evidence: Inconclusive, case: JudgedCase) -> str:
         bounds = zip(evidence.trials, evidence.at_most, strict=True)
         most = ", ".join(f"{trial}: {high}" for trial, high in bounds)
         return f"{case.guarantee.words.not_bounded} ({most})"
-    overloaded = evidence.doubt is Doubt.OVERLOADED
-    why = ": the load was not acknowledged in time before the fault" if overloaded else ""
-    return f"not measurable in {extent}{why}"
+    return {
+        Doubt.NOT_MEASURED: f"not measured in {extent}",
+        Doubt.NOT_MEASURABLE: f"not measurable in {extent}",
+        Doubt.OVERLOADED: (
+            f"not measurable in {extent}: the load was not acknowledged in time before the fault"
+        ),
+    }[evidence.doubt]
 
 
 @_sentence.register(PositiveControlFailed)

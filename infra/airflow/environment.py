@@ -31,7 +31,10 @@ _POOLS: Final = "slot_pool"
 EXECUTION_API_TIMEOUT_S: Final = "60"
 """How long a task waits for an answer of the API server, seconds; `docs/running.md` names it."""
 MACHINE_POOL: Final = "ackbench_machine"
-"""A pool of one slot, so that tasks wait for the machine in the scheduler, not in a process."""
+"""A pool with one slot per host.
+
+So tasks wait for a machine in the scheduler, not in a process of their own.
+"""
 
 ONE_MACHINE: Final = "ACKBENCH_ONE_MACHINE"
 """A variable: set if all tasks run on this machine, one at a time, and share its home."""

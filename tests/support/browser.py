@@ -87,6 +87,7 @@ class Browser:
         dark: bool = False,
         height: int = 900,
         printed: bool = False,
+        scripts: bool = True,
     ) -> None:
         """Open a page.
 
@@ -97,7 +98,9 @@ class Browser:
             dark: whether the reader prefers dark colours.
             height: of the window, CSS pixels.
             printed: whether the style of paper is shown.
+            scripts: whether the page's own scripts run.
         """
+        self._chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
         self._chrome.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
@@ -115,6 +118,15 @@ class Browser:
         self._chrome.execute_script(
             "document.querySelectorAll('details').forEach(one => { one.open = true; });"
         )
+
+    def shows(self, element_id: str) -> bool:
+        """Return whether an element is in the visible part of the page, and not folded."""
+        shown: bool = self._chrome.execute_script(
+            "const one = document.getElementById(arguments[0]), box = one.getBoundingClientRect();"
+            "return one.checkVisibility() && box.top >= 0 && box.top < innerHeight;",
+            element_id,
+        )
+        return shown
 
     def size(self) -> tuple[int, int]:
         """Return the width and height of the page's content, CSS pixels."""

@@ -192,7 +192,9 @@ VERDICT_COLUMNS: Final[tuple[Column[JudgedClause], ...]] = (
         "`HELD`, `VIOLATED`, `NOT GUARANTEED` or `UNKNOWN`",
         _path("judgement.verdict.value"),
     ),
-    Column("seen", "boolean", "whether a trial showed a violation", _path("judgement.seen")),
+    Column(
+        "seen", "boolean", "whether a trial showed a violation", _path("judgement.violation_seen")
+    ),
     Column("seen_trials", "Int64", "in how many trials", _path("judgement.share.seen")),
     Column("judged_trials", "Int64", "of how many that can tell", _path("judgement.share.of")),
     Column("reason", "string", "the rule of the contract", attrgetter("clause.reason")),

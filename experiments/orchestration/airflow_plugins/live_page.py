@@ -60,7 +60,7 @@ def live_app(home: Home) -> FastAPI:
 
     @app.get("/live/")
     def page() -> FileResponse:
-        """Return the page."""
+        """Return the page, which is the same file for every sweep: its data is in the script."""
         return _file(live_folder(home), PAGE)
 
     @app.get("/live/data.js")
@@ -70,7 +70,7 @@ def live_app(home: Home) -> FastAPI:
 
     @app.get("/sweeps/{sweep}/report.html")
     def report(sweep: Annotated[str, Depends(_valid_sweep)]) -> FileResponse:
-        """Return the report of a sweep."""
+        """Return the report of a sweep of this home; 404 until the step `report` has written it."""
         return _file(home.sweeps / sweep, "report.html")
 
     @app.get("/sweeps/{sweep}/trials/{trial}/{name}")

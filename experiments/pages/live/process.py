@@ -63,7 +63,7 @@ def reader_command(sweep_id: str | None, metrics_port: int | None) -> list[str]:
 
 
 def reader_environment(home: Home) -> Mapping[str, str]:
-    """Return the environment of the reader."""
+    """Return the few variables that the reader gets; its numeric libraries use one thread."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return {
         **inherited,

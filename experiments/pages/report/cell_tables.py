@@ -34,6 +34,8 @@ from ackbench.experiments.verdicts.judge import Judgement
 class VerdictView:
     """One field of the verdict table: a guarantee of a cell."""
 
+    anchor: str
+    """The id of the element with its reasons."""
     guarantee: str
     sign: str
     text: str
@@ -107,7 +109,12 @@ def _cell_view(data: ReportData, cell: CellResult) -> CellView:
     judgements = {judgement.guarantee: judgement for judgement in cell.judgements}
     sources = {clause.guarantee: clause.source for clause in cell.clauses}
     verdicts = tuple(
-        _verdict_view(guarantee, judgements.get(guarantee), sources.get(guarantee, ""))
+        _verdict_view(
+            data.verdict_anchor(cell, guarantee),
+            guarantee,
+            judgements.get(guarantee),
+            sources.get(guarantee, ""),
+        )
         for guarantee in data.guarantees
     )
     fault = fault_name(cell.cell)
@@ -123,9 +130,12 @@ def _cell_view(data: ReportData, cell: CellResult) -> CellView:
     )
 
 
-def _verdict_view(guarantee: Guarantee, judgement: Judgement | None, source: str) -> VerdictView:
+def _verdict_view(
+    anchor: str, guarantee: Guarantee, judgement: Judgement | None, source: str
+) -> VerdictView:
     if judgement is None:
         return VerdictView(
+            anchor=anchor,
             guarantee=guarantee.label,
             sign=UNKNOWN_SIGN,
             text="not applicable" if guarantee.applies else "not judged",
@@ -137,6 +147,7 @@ def _verdict_view(guarantee: Guarantee, judgement: Judgement | None, source: str
             records="",
         )
     return VerdictView(
+        anchor=anchor,
         guarantee=guarantee.label,
         sign=verdict_sign(judgement),
         text=verdict_text(judgement),

@@ -22,6 +22,7 @@ from ackbench.experiments.ledger.digests import require_regular_file
 from ackbench.experiments.ledger.result_tables import HISTOGRAM
 from ackbench.experiments.ledger.schema import Source
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
+from ackbench.experiments.results.cells import cell_key
 from ackbench.experiments.results.lessons.finding import Finding
 from ackbench.experiments.results.lessons.of_sweep import finding_of
 from ackbench.experiments.results.models import CellResult, SweepResults
@@ -107,6 +108,14 @@ class ReportData:
     def cells(self) -> tuple[CellResult, ...]:
         """The cells that were run; the client refuses the others."""
         return tuple(cell for cell in self.results.cells if cell.refused is None)
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, int]:
+        return {cell_key(cell.cell): number for number, cell in enumerate(self.cells, start=1)}
+
+    def verdict_anchor(self, cell: CellResult, guarantee: Guarantee) -> str:
+        """Return the id of the page's element with the reasons of a cell's verdict."""
+        return f"verdict-{self._numbers[cell_key(cell.cell)]}-{guarantee}"
 
     @cached_property
     def axes(self) -> list[str]:

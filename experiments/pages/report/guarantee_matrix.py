@@ -43,6 +43,8 @@ class Chip:
     text: str
     kind: str
     """The CSS class."""
+    anchor: str
+    """The id of the element with the verdict's reasons."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,9 @@ def _guarantees(cells: Sequence[CellResult]) -> tuple[list[Guarantee], list[Guar
     Some always have one; others if a cell shows or violates one.
     """
     judgements = [judgement for cell in cells for judgement in cell.judgements]
-    observed = {one.guarantee for one in judgements if one.verdict is Verdict.VIOLATED or one.seen}
+    observed = {
+        one.guarantee for one in judgements if one.verdict is Verdict.VIOLATED or one.violation_seen
+    }
     judged = {one.guarantee for one in judgements}
     shown = [one for one in GUARANTEES if one in observed or one.always_in_matrix]
     return shown, [one for one in GUARANTEES if one in judged and one not in shown]
@@ -125,7 +129,7 @@ def _row(
     p99 = cell.latency_ms.ack.p99
     return MatrixCell(
         tuple((axis_name(axis), value_text(cell.cell.get(axis))) for axis in axes),
-        tuple(_chip(cell, guarantee, judgements.get(guarantee)) for guarantee in guarantees),
+        tuple(_chip(data, cell, guarantee, judgements.get(guarantee)) for guarantee in guarantees),
         "unknown"
         if p99 is None
         else time_text(_duration(p99.median), overloaded=cell.overloaded_trials),
@@ -133,33 +137,35 @@ def _row(
     )
 
 
-def _chip(cell: CellResult, guarantee: Guarantee, judgement: Judgement | None) -> Chip:
-    head = guarantee.words.matrix_head
+def _chip(
+    data: ReportData, cell: CellResult, guarantee: Guarantee, judgement: Judgement | None
+) -> Chip:
+    head, anchor = guarantee.words.matrix_head, data.verdict_anchor(cell, guarantee)
     if judgement is None:
-        return Chip(head, UNKNOWN_SIGN, "not judged", "unknown")
+        return Chip(head, UNKNOWN_SIGN, "not judged", "unknown", anchor)
     text = (
         _availability_text(cell, guarantee, judgement)
         if guarantee.of_time
         else _count_text(cell, guarantee, judgement)
     )
-    return Chip(head, verdict_sign(judgement), text, verdict_class(judgement))
+    return Chip(head, verdict_sign(judgement), text, verdict_class(judgement), anchor)
 
 
 def _availability_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> str:
-    if judgement.seen is None:
+    if judgement.violation_seen is None:
         return "not measured"
     spread: MedianAndMax | None = getattr(cell, guarantee.figure)
     after = "during the fault"
     if spread:
         lasted = time_text(_duration(spread.median), overloaded=cell.overloaded_trials)
         after = f"after {lasted}"
-    return f"{after}, healed" if judgement.seen else after
+    return f"{after}, healed" if judgement.violation_seen else after
 
 
 def _count_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> str:
-    if judgement.verdict is Verdict.UNKNOWN or judgement.seen is None:
+    if judgement.verdict is Verdict.UNKNOWN or judgement.violation_seen is None:
         return "unknown" if judgement.verdict is Verdict.UNKNOWN else "not measurable"
-    if not judgement.seen:
+    if not judgement.violation_seen:
         return "none"
     if judgement.set_aside == judgement.trials != ():
         trials = format_count(len(judgement.trials), "trial")

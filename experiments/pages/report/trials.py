@@ -45,7 +45,7 @@ class TrialView:
 
 @dataclass(frozen=True)
 class CellTrialsView:
-    """The trials of a cell."""
+    """The planned trials of a cell, also those without a result, and what they have in common."""
 
     name: str
     role: str

@@ -26,7 +26,7 @@ from ackbench.experiments.results.wording import (
 )
 from ackbench.experiments.sweep.cell_names import cell_group_names
 from ackbench.experiments.verdicts.judge import Verdict
-from ackbench.experiments.verdicts.sentences import unknown_cause
+from ackbench.experiments.verdicts.sentences import UNKNOWN_CAUSES
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,9 @@ def _text(statement: VerdictStatement) -> str:
         case Verdict.HELD:
             return f"Guaranteed and held: {label}{_weakest_evidence(judged)}{_unproven(judged)}."
         case Verdict.UNKNOWN:
-            causes = dict.fromkeys(unknown_cause(one.judgement.evidence) for one in judged)
+            causes = dict.fromkeys(
+                UNKNOWN_CAUSES[cause] for one in judged if (cause := one.judgement.unknown_cause)
+            )
             return f"Unknown: {label}; {format_list([*causes], 'or')}."
 
 

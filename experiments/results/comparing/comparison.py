@@ -326,7 +326,7 @@ def _verdict_changes(a: Sequence[Judgement], b: Sequence[Judgement]) -> Iterator
 def _side_verdict(judgement: Judgement) -> SideVerdict:
     return SideVerdict(
         verdict=judgement.verdict,
-        seen=judgement.seen if judgement.verdict is Verdict.NOT_GUARANTEED else None,
+        seen=judgement.violation_seen if judgement.verdict is Verdict.NOT_GUARANTEED else None,
         unproven=is_unproven(judgement),
     )
 

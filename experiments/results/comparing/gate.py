@@ -149,7 +149,7 @@ class Gate:
                 (cell, judgement)
                 for cell, judgement in _own_judgements(results, guarantees)
                 if judgement.verdict is Verdict.NOT_GUARANTEED
-                and (judgement.seen or judgement.set_aside)
+                and (judgement.violation_seen or judgement.set_aside)
             ]
             if where:
                 records = sum(judgement.records_total for _, judgement in where)
@@ -194,9 +194,9 @@ class Gate:
     def _observed_failures(self, results: SweepResults) -> Iterator[GateFailure]:
         for name in self.observed:
             for cell, judgement in _own_judgements(results, OBSERVED[name]):
-                if judgement.seen or judgement.set_aside:
+                if judgement.violation_seen or judgement.set_aside:
                     yield ConditionMet(name, results.sweep_id, cell, judgement)
-                elif judgement.seen is None and self.unknown:
+                elif judgement.violation_seen is None and self.unknown:
                     yield ConditionUnknown(name, results.sweep_id, cell, judgement)
 
     def _limit_failures(self, limit: WorseBy, comparison: Comparison) -> Iterator[GateFailure]:

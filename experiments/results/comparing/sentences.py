@@ -199,7 +199,7 @@ def _failure(failure: NotAccepted) -> str:
             return f"{condition}: {sweep}: {subject}: {_observed_text(judgement)}"
         case ConditionUnknown(condition, sweep, cell, judgement):
             none = "no reason is known" if condition == UNKNOWN else "not measurable"
-            reason = unknown_reason(cell, judgement) or none
+            reason = unknown_reason(judgement) or none
             return f"{condition}: {sweep}: {_subject(condition, cell, judgement)}: {reason}"
         case TooFewCells(compared, required):
             return f"cells: {compared} compared; required: {required} or more (--min-cells)"

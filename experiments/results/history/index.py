@@ -43,7 +43,7 @@ class SweepState(StrEnum):
 
 
 class IndexedSweep(Frozen):
-    """A sweep in the index."""
+    """A sweep of the home with its present state, whether its folder is there or was pruned."""
 
     summary: SweepSummary
     state: SweepState

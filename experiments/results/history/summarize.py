@@ -177,7 +177,7 @@ def _cell(cell: CellResult, trials: Sequence[TrialResult], settings: dict[str, s
             ]
         ),
         verdicts={
-            judgement.guarantee.name: _verdict_text(judgement.verdict, judgement.seen)
+            judgement.guarantee.name: _verdict_text(judgement.verdict, judgement.violation_seen)
             for judgement in cell.judgements
         },
         settings=settings,

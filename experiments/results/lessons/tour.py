@@ -123,7 +123,7 @@ class Tour(Frozen):
 
 @dataclass(frozen=True)
 class TourFolder:
-    """The folder of a tour."""
+    """A tour on disk: which sweeps have answered its lessons so far, and its page."""
 
     root: Path
 

@@ -16,6 +16,9 @@ class Doubt(StrEnum):
     """Why trials cannot tell whether there was a violation."""
 
     NOT_MEASURED = "not-measured"
+    """The results have no row of them."""
+    NOT_MEASURABLE = "not-measurable"
+    """They were measured, and have no value of this."""
     NOT_TESTED = "not-tested"
     """Nothing happened that could have shown it."""
     OVERLOADED = "overloaded"
@@ -41,7 +44,7 @@ class Violation(Protocol):
         """Return how many violations a trial shows for certain; 0 if they are not counted."""
 
     def doubt(self, trials: Sequence[Any]) -> Doubt:
-        """Return why these trials cannot tell."""
+        """Return why these trials, which were measured, cannot tell."""
 
     def at_most(self, trial: Any) -> int | None:
         """Return the greatest number of violations that a trial may show; `None`: unknown."""
@@ -67,9 +70,9 @@ class Count:
         return self._number(trial) or 0
 
     def doubt(self, trials: Sequence[Any]) -> Doubt:
-        """Return that nothing tested the guarantee, or else that nothing was measured."""
+        """Return that nothing tested the guarantee, or else that some have no number."""
         untested = self.tested_by and all(getattr(one, self.tested_by) == 0 for one in trials)
-        return Doubt.NOT_TESTED if untested else Doubt.NOT_MEASURED
+        return Doubt.NOT_TESTED if untested else Doubt.NOT_MEASURABLE
 
     def at_most(self, trial: Any) -> int | None:
         """Return the number."""
@@ -99,9 +102,9 @@ class Bounds:
         return bounds[0] if bounds else 0
 
     def doubt(self, trials: Sequence[Any]) -> Doubt:
-        """Return that each has an upper bound, or else that nothing was measured."""
+        """Return that each has an upper bound, or else that some have none."""
         bounded = all(getattr(trial, self.value) is not None for trial in trials)
-        return Doubt.NOT_BOUNDED if bounded else Doubt.NOT_MEASURED
+        return Doubt.NOT_BOUNDED if bounded else Doubt.NOT_MEASURABLE
 
     def at_most(self, trial: Any) -> int | None:
         """Return the upper bound."""
@@ -127,9 +130,9 @@ class YesNo:
         return 0
 
     def doubt(self, trials: Sequence[Any]) -> Doubt:
-        """Return that nothing was measured, and whether the load was the reason."""
+        """Return that the load was the reason, or else that some have no value."""
         overloaded = any(trial.kept_up_before_fault is False for trial in trials)
-        return Doubt.OVERLOADED if overloaded else Doubt.NOT_MEASURED
+        return Doubt.OVERLOADED if overloaded else Doubt.NOT_MEASURABLE
 
     def at_most(self, trial: Any) -> int | None:  # noqa: ARG002 - as all violations have it
         """Return `None`: an outage is no number of records."""

@@ -41,6 +41,7 @@ from ackbench.experiments.results.models import (
 )
 from ackbench.experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec, Workload
 from ackbench.experiments.verdicts.contract import ContractClause
+from ackbench.experiments.verdicts.evidence import UnknownCause
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
 from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
@@ -406,7 +407,8 @@ def _judgement(truth: Truth, judged: Sequence[TrialResult], guarantee: Guarantee
         return Judgement(
             guarantee=guarantee,
             verdict=Verdict.UNKNOWN,
-            seen=None,
+            unknown_cause=UnknownCause.NO_SEALED_TRIAL,
+            violation_seen=None,
             share=None,
             mechanism="no trial was sealed",
         )
@@ -418,7 +420,7 @@ def _judgement(truth: Truth, judged: Sequence[TrialResult], guarantee: Guarantee
         guarantee=guarantee,
         verdict=verdict,
         power_shown=True if verdict is Verdict.HELD else None,
-        seen=bool(seen_in),
+        violation_seen=bool(seen_in),
         share=share(len(seen_in), len(judged)),
         mechanism="as the documentation says",
         trials=tuple(seen_in),

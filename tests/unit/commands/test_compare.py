@@ -11,9 +11,21 @@ from support.builders.result_tables import loss_counts
 from support.builders.sweep_folders import measured_sweep_folder
 from support.command_line import ackbench
 
+from ackbench.experiments.commands.cli import FAIL_ON
 from ackbench.experiments.ledger.trial_manifest import Cell
+from ackbench.experiments.results.comparing.findings import UNKNOWN, VIOLATED
+from ackbench.experiments.results.comparing.gate import OBSERVED
 from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.home import REPOSITORY, Home
+
+
+def test_the_help_and_the_document_name_each_condition_of_the_gate() -> None:
+    """The help cannot import the guarantees: `ackbench --help` would be slow."""
+    assert f"; {', '.join(OBSERVED)} (observed, " in FAIL_ON
+    assert all(f"{word} (" in FAIL_ON for word in (VIOLATED, UNKNOWN))
+    document = (REPOSITORY / "docs" / "ci.md").read_text()
+    observed = ", ".join(f"`{word}`" for word in OBSERVED)
+    assert all(f"\n| {one} | " in document for one in (f"`{VIOLATED}`", observed, f"`{UNKNOWN}`"))
 
 
 def one_cell(home: Path, name: str, lost: int) -> SweepFolder:

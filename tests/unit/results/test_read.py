@@ -478,7 +478,7 @@ def test_a_cell_that_was_not_measured_has_its_contract(sweep: SweepFolder) -> No
     """The guarantees do not depend on the outcome, which is unknown."""
     cell = read_results(sweep).cells[0]
     assert [commitment.guarantee for commitment in cell.clauses] == UNCONDITIONAL
-    assert {judgement.seen for judgement in cell.judgements} == {None}
+    assert {judgement.violation_seen for judgement in cell.judgements} == {None}
     assert cell.loss is None
 
 

@@ -8,7 +8,7 @@ from ackbench.experiments.results.comparing.sentences import failure_sentence
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.wording import LEGEND, result_notes, verdict_sign, verdict_text
 from ackbench.experiments.verdicts.contract import ContractClause
-from ackbench.experiments.verdicts.evidence import Observed
+from ackbench.experiments.verdicts.evidence import Observed, UnknownCause
 from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
 from ackbench.experiments.verdicts.guarantees.order import ORDER
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
@@ -28,7 +28,8 @@ def _sweep_with_unknown_verdict(guaranteed: bool | None) -> SweepResults:
     judgement = Judgement(
         guarantee=NO_DUPLICATES,
         verdict=Verdict.UNKNOWN,
-        seen=False,
+        unknown_cause=UnknownCause.CONTRACT if guaranteed is None else UnknownCause.INCONCLUSIVE,
+        violation_seen=False,
         share=share(0, 5),
         mechanism=CONTRACT_REASON,
         evidence=(Observed(),),
@@ -79,7 +80,7 @@ def _held(power_shown: bool | None) -> Judgement:
         guarantee=ORDER,
         verdict=Verdict.HELD,
         power_shown=power_shown,
-        seen=False,
+        violation_seen=False,
         share=None,
         mechanism=CONTRACT_REASON,
     )

@@ -98,7 +98,7 @@ def a_judgement(verdict: Verdict, seen: bool | None, **changes: Any) -> Judgemen
     return Judgement(
         guarantee=ORDER,
         verdict=verdict,
-        seen=seen,
+        violation_seen=seen,
         share=None,
         mechanism="by design",
         evidence=(Inconclusive(doubt=Doubt.NOT_MEASURED, trials=("000-a",), of=1),),

@@ -10,6 +10,7 @@ from support.golden_files import Says
 from ackbench.experiments.ledger.quantities import TransactionCounts
 from ackbench.experiments.ledger.trial_manifest import Status
 from ackbench.experiments.verdicts.contract import ContractClause
+from ackbench.experiments.verdicts.evidence import Inconclusive
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
 from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
@@ -22,6 +23,7 @@ from ackbench.experiments.verdicts.guarantees.order import ORDER
 from ackbench.experiments.verdicts.guarantees.read_availability import READ_AVAILABILITY
 from ackbench.experiments.verdicts.guarantees.read_loss import NO_READ_LOSS
 from ackbench.experiments.verdicts.guarantees.reprocessing import NO_REPROCESSING
+from ackbench.experiments.verdicts.guarantees.violations import Doubt
 from ackbench.experiments.verdicts.judge import (
     MAX_NAMED_RECORDS,
     HarnessCheck,
@@ -58,6 +60,7 @@ def torn(number: int) -> TransactionCounts:
 
 def _clean(trial_id: str) -> TrialFacts:
     none = {
+        "attempted": 100,
         "lost": (0, 0),
         "duplicated": 0,
         "reordered": 0,
@@ -115,6 +118,11 @@ def _void(trial_id: str, facts: TrialFacts | None = None) -> TrialFacts:
     )
 
 
+UNCLEAR = _clean("009-a").model_copy(update={"lost": (0, 37)})
+"""A trial in which records of unknown outcome are absent."""
+POSITIVE_FAILED = "positive-control-failed"
+
+
 def _judge_one(
     guarantee: Guarantee,
     *trials: TrialFacts,
@@ -132,7 +140,12 @@ def test_a_guarantee_without_a_violation_held_with_the_bound_of_so_many_trials(
 ) -> None:
     """0 of 10 trials is not zero, but "below 31 %"."""
     judgement = _judge_one(guarantee, *(_clean(f"{number:03}-a") for number in range(10)))
-    assert (judgement.verdict, judgement.seen, judgement.trials, judgement.records_total) == (
+    assert (
+        judgement.verdict,
+        judgement.violation_seen,
+        judgement.trials,
+        judgement.records_total,
+    ) == (
         Verdict.HELD,
         False,
         (),
@@ -151,7 +164,7 @@ def test_what_the_contract_does_not_know_is_unknown_whatever_was_observed(
     """Neither held nor violated, and not "not guaranteed" either; the share is shown."""
     facts = _violating(guarantee, "000-a") if seen else _clean("000-a")
     judgement = _judge_one(guarantee, facts, guaranteed=None)
-    assert (judgement.verdict, judgement.seen, judgement.reasons[0]) == (
+    assert (judgement.verdict, judgement.violation_seen, judgement.reasons[0]) == (
         Verdict.UNKNOWN,
         seen,
         MECHANISM,
@@ -170,7 +183,7 @@ def test_one_violating_trial_makes_the_verdict_violated(
         *(_clean(f"{number:03}-a") for number in range(9)),
         _violating(guarantee, "009-a"),
     )
-    assert (judgement.verdict, judgement.seen, judgement.trials) == (
+    assert (judgement.verdict, judgement.violation_seen, judgement.trials) == (
         Verdict.VIOLATED,
         True,
         ("009-a",),
@@ -218,7 +231,7 @@ def test_a_violation_of_what_is_not_guaranteed_is_reported_as_observed_or_not(
     judgement = _judge_one(
         guarantee, _violating(guarantee, "000-a") if seen else _clean("000-a"), guaranteed=False
     )
-    assert (judgement.verdict, judgement.seen) == (Verdict.NOT_GUARANTEED, seen)
+    assert (judgement.verdict, judgement.violation_seen) == (Verdict.NOT_GUARANTEED, seen)
 
 
 def test_the_mechanism_comes_first_among_the_reasons() -> None:
@@ -240,7 +253,12 @@ def test_without_a_sealed_trial_the_verdict_is_unknown(
 ) -> None:
     """Void and failed trials are listed with their reason; they show no violation here."""
     judgement = _judge_one(guarantee, *trials)
-    assert (judgement.verdict, judgement.seen, judgement.share, judgement.records_total) == (
+    assert (
+        judgement.verdict,
+        judgement.violation_seen,
+        judgement.share,
+        judgement.records_total,
+    ) == (
         Verdict.UNKNOWN,
         None,
         None,
@@ -277,7 +295,7 @@ def test_a_violation_in_a_trial_that_is_set_aside_is_a_violation_in_no_share(
         update={"status": status, "reason": "the third restart came too late"}
     )
     judgement = _judge_one(guarantee, *sealed, trial)
-    assert (judgement.verdict, judgement.seen) == (Verdict.VIOLATED, True)
+    assert (judgement.verdict, judgement.violation_seen) == (Verdict.VIOLATED, True)
     assert (judgement.trials, judgement.set_aside) == (("001-b",), ("001-b",))
     assert judgement.records_total
     assert (judgement.share.of if judgement.share else 0) == len(sealed)
@@ -315,7 +333,7 @@ def test_what_a_void_trial_shows_without_a_guarantee_is_named_and_counts_in_no_s
     """It is no verdict on Kafka, and it is not kept silent."""
     duplicating = _void("001-b", _violating(NO_DUPLICATES, "001-b"))
     judgement = _judge_one(NO_DUPLICATES, _clean("000-a"), duplicating, guaranteed=guaranteed)
-    assert (judgement.seen, judgement.set_aside) == (False, ("001-b",))
+    assert (judgement.violation_seen, judgement.set_aside) == (False, ("001-b",))
     says(judgement.reasons)
 
 
@@ -328,20 +346,18 @@ def test_a_violation_that_the_control_discredits_stays_unknown_in_a_void_trial_t
 
 def test_absent_records_of_unknown_outcome_make_loss_unknown(says: Says) -> None:
     """Any of them may have been acknowledged, so nine conclusive trials do not suffice."""
-    unclear = _clean("009-a").model_copy(update={"lost": (0, 37)})
     judgement = _judge_one(
-        NO_ACKED_LOSS, *(_clean(f"{number:03}-a") for number in range(9)), unclear
+        NO_ACKED_LOSS, *(_clean(f"{number:03}-a") for number in range(9)), UNCLEAR
     )
-    assert (judgement.verdict, judgement.seen) == (Verdict.UNKNOWN, None)
+    assert (judgement.verdict, judgement.violation_seen) == (Verdict.UNKNOWN, None)
     says(judgement.reasons[1])
     assert "009-a: 37" in judgement.reasons[2]
 
 
 def test_absent_records_of_unknown_outcome_do_not_affect_the_other_guarantees() -> None:
     """Duplicates and order are read from the log, whatever outcome the client reported."""
-    unclear = _clean("000-a").model_copy(update={"lost": (0, 37)})
-    assert _judge_one(NO_DUPLICATES, unclear).verdict is Verdict.HELD
-    assert _judge_one(ORDER, unclear).verdict is Verdict.HELD
+    assert _judge_one(NO_DUPLICATES, UNCLEAR).verdict is Verdict.HELD
+    assert _judge_one(ORDER, UNCLEAR).verdict is Verdict.HELD
 
 
 def test_certain_loss_is_a_violation_whatever_the_unknown_outcomes() -> None:
@@ -377,15 +393,53 @@ def test_with_an_unclean_control_every_verdict_is_unknown(
         guaranteed=guaranteed,
         harness=unclean,
     )
-    assert (judgement.verdict, judgement.seen) == (Verdict.UNKNOWN, seen)
+    assert (judgement.verdict, judgement.violation_seen) == (Verdict.UNKNOWN, seen)
     says(judgement.reasons[1])
+
+
+@pytest.mark.parametrize(
+    ("trials", "guaranteed", "harness", "cause"),
+    [
+        ([_clean("000-a")], None, HarnessCheck(control_clean=False), "control-not-clean"),
+        ([_clean("000-a")], None, RELIABLE, "contract"),
+        ([UNCLEAR], None, RELIABLE, "contract"),
+        ([], None, RELIABLE, "contract"),
+        ([], True, RELIABLE, "no-sealed-trial"),
+        ([_void("000-a")], True, RELIABLE, "no-sealed-trial"),
+        ([_clean("000-a"), UNCLEAR], True, RELIABLE, "inconclusive"),
+        ([UNCLEAR], True, HarnessCheck(positive_control_lost=False), "inconclusive"),
+        ([_clean("000-a")], True, HarnessCheck(positive_control_lost=False), POSITIVE_FAILED),
+        ([UNCLEAR, _losing("000-a")], True, HarnessCheck(positive_control_lost=False), None),
+        ([UNCLEAR], False, RELIABLE, None),
+        ([_clean("000-a")], True, RELIABLE, None),
+    ],
+)
+def test_an_unknown_verdict_has_the_first_cause_that_applies(
+    trials: list[TrialFacts], guaranteed: bool | None, harness: HarnessCheck, cause: str | None
+) -> None:
+    """Where the contract does not know, no trial could have decided it."""
+    judgement = _judge_one(NO_ACKED_LOSS, *trials, guaranteed=guaranteed, harness=harness)
+    assert judgement.unknown_cause == cause
+    assert (judgement.verdict is Verdict.UNKNOWN) == (cause is not None)
+
+
+def test_trials_that_were_not_measured_are_not_those_that_cannot_tell(says: Says) -> None:
+    """Measuring the sweep again helps the ones, and not the others."""
+    unmeasured = TrialFacts(trial_id="001-a", status=Status.SEALED)
+    judgement = _judge_one(NO_ACKED_LOSS, UNCLEAR, unmeasured, _clean("000-a"))
+    doubts = [one for one in judgement.evidence if isinstance(one, Inconclusive)]
+    assert [(one.doubt, one.trials) for one in doubts] == [
+        (Doubt.NOT_BOUNDED, ("009-a",)),
+        (Doubt.NOT_MEASURED, ("001-a",)),
+    ]
+    says(judgement.reasons[2:4])
 
 
 def test_without_a_loss_in_the_positive_control_no_loss_is_not_proven() -> None:
     """The positive control lost nothing: HELD becomes UNKNOWN."""
     insensitive = HarnessCheck(control_clean=True, positive_control_lost=False)
     judgement = _judge_one(NO_ACKED_LOSS, _clean("000-a"), harness=insensitive)
-    assert (judgement.verdict, judgement.seen) == (Verdict.UNKNOWN, False)
+    assert (judgement.verdict, judgement.violation_seen) == (Verdict.UNKNOWN, False)
     assert "the positive control" in judgement.reasons[2]
 
 
@@ -393,7 +447,7 @@ def test_without_a_torn_transaction_in_its_control_atomicity_is_not_proven(says:
     """A late EndTxn must tear transactions where neither side refuses it."""
     insensitive = HarnessCheck(control_clean=True, positive_control_torn=False)
     judgement = _judge_one(ATOMICITY, _clean("000-a"), harness=insensitive)
-    assert (judgement.verdict, judgement.seen) == (Verdict.UNKNOWN, False)
+    assert (judgement.verdict, judgement.violation_seen) == (Verdict.UNKNOWN, False)
     says(judgement.reasons[2])
 
 
@@ -518,6 +572,7 @@ def _facts(
         TrialFacts,
         trial_id=st.uuids().map(str),
         status=st.sampled_from([Status.SEALED, Status.SEALED, Status.VOID, Status.FAILED]),
+        attempted=st.sampled_from([None, 100, 100]),
         lost=st.sampled_from(lost),
         duplicated=count,
         reordered=count,

@@ -34,7 +34,7 @@ ALL: tuple[Evidence, ...] = (
     ObservedSetAside(trial_id="001-c", status=Status.VOID, count=1234),
     *(
         Inconclusive(doubt=doubt, trials=TRIALS, of=5)
-        for doubt in (Doubt.NOT_MEASURED, Doubt.OVERLOADED)
+        for doubt in (Doubt.NOT_MEASURED, Doubt.NOT_MEASURABLE, Doubt.OVERLOADED)
     ),
     Inconclusive(doubt=Doubt.NOT_BOUNDED, trials=TRIALS, of=5, at_most=(4, 1)),
     PositiveControlFailed(),
@@ -51,7 +51,7 @@ def a_judgement(guarantee: Guarantee, *evidence: Evidence) -> Judgement:
     return Judgement(
         guarantee=guarantee,
         verdict=Verdict.VIOLATED,
-        seen=True,
+        violation_seen=True,
         share=share(2, 5),
         mechanism="as the documentation says",
         evidence=evidence,

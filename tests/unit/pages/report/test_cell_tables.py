@@ -25,7 +25,7 @@ def test_the_records_that_are_not_named_are_in_the_table_of_anomalies(
     judgement = Judgement(
         guarantee=NO_ACKED_LOSS,
         verdict=Verdict.VIOLATED,
-        seen=True,
+        violation_seen=True,
         share=None,
         mechanism="as the documentation says",
         records=(NamedRecord(trial_id="000-a", producer=0, seq=7),),

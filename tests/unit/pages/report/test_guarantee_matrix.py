@@ -26,7 +26,7 @@ def with_transactions(**counts: int) -> ReportData:
     observed = Judgement(
         guarantee=ATOMICITY,
         verdict=Verdict.NOT_GUARANTEED,
-        seen=True,
+        violation_seen=True,
         share=None,
         mechanism="as the documentation says",
     )
@@ -55,7 +55,9 @@ def test_a_violation_in_a_trial_that_is_set_aside_has_its_own_count() -> None:
     cell, *others = data.results.cells
     loss, *rest = cell.judgements
     aside = {"trials": ("000-000001",), "set_aside": ("000-000001",), "records_total": 346}
-    violated = loss.model_copy(update={"verdict": Verdict.VIOLATED, "seen": True, **aside})
+    violated = loss.model_copy(
+        update={"verdict": Verdict.VIOLATED, "violation_seen": True, **aside}
+    )
     changed = cell.model_copy(update={"judgements": (violated, *rest)})
     results = data.results.model_copy(update={"cells": (changed, *others)})
     (group,) = guarantee_matrix(replace(data, results=results)).groups

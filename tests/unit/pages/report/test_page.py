@@ -309,6 +309,17 @@ def test_a_cell_with_void_trials_only_is_unknown() -> None:
     assert "6 verdicts are unknown." in text
 
 
+def test_each_link_within_the_page_has_its_target() -> None:
+    """Each verdict of the matrix, and how many are unknown, lead to their reasons."""
+    data = measured_sweep([SAFE, WITHOUT_FAULT], void=[f"000-{repeat:06d}" for repeat in range(5)])
+    page = render_page(data)
+    links = re.findall(r'href="#([^"]+)"', page)
+    targets = re.findall(r' id="([^"]+)"', page)
+    assert {"unknown-verdicts", "verdict-1-no-acked-loss", "verdict-2-availability"} <= {*links}
+    assert len(targets) == len({*targets})
+    assert {*links} <= {*targets}
+
+
 def test_a_single_trial_has_a_page() -> None:
     """The bound is as wide as one trial allows."""
     text = text_of(measured_sweep([Truth(SAFE.cell, (0,), (0,))]))

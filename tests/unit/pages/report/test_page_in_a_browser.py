@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -201,6 +202,20 @@ def test_the_answer_matrix_figures_and_settings_are_printed_on_at_most_six_pages
 
     assert folded <= 6
     assert opened.printed_pages() > folded
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_link_to_a_verdict_unfolds_its_reasons(
+    opened: Browser, quick_page: Path, *, scripts: bool
+) -> None:
+    """Also without a script: Chromium opens what a fragment's target is folded in."""
+    anchors = set(re.findall(r'href="#(verdict-[\w-]+)"', quick_page.read_text(encoding="utf-8")))
+    assert len(anchors) > 20
+    for anchor in sorted(anchors)[:3]:
+        opened.open(quick_page, WIDTHS[0], anchor, scripts=scripts)
+        assert opened.shows(anchor)
+    opened.open(quick_page, WIDTHS[0])
+    assert not opened.shows(min(anchors))
 
 
 def test_a_link_to_a_trial_unfolds_it(opened: Browser, page: tuple[ReportData, Path]) -> None:

@@ -102,7 +102,7 @@ def test_what_a_void_trial_showed_fails_a_gate_on_it() -> None:
     results = measured_sweep((DUPLICATING, LOSING, WITHOUT_FAULT)).results
     cell, *others = results.cells
     quiet = [
-        judgement.model_copy(update={"seen": False, "set_aside": ("000-000000",)})
+        judgement.model_copy(update={"violation_seen": False, "set_aside": ("000-000000",)})
         for judgement in cell.judgements
     ]
     changed = cell.model_copy(update={"judgements": tuple(quiet)})

@@ -109,7 +109,7 @@ def _violated(cell: CellResult) -> Judgement:
     return Judgement(
         guarantee=NO_ACKED_LOSS,
         verdict=Verdict.VIOLATED,
-        seen=True,
+        violation_seen=True,
         mechanism="it lost",
         share=cell.loss,
     )

@@ -492,6 +492,24 @@ def test_the_document_contains_the_rules_of_the_code() -> None:
     assert as_markdown() in document
 
 
+@pytest.mark.parametrize(
+    ("document", "head", "row"),
+    [
+        ("verdicts.md", "| guarantee | in words |", "| {one.label} | {one.text} |"),
+        ("contract.md", "| guarantee | meaning | violated by |", "| {one.name} | {one.text}"),
+    ],
+)
+def test_the_documents_say_of_each_guarantee_what_the_code_says(
+    document: str, head: str, row: str
+) -> None:
+    """In the same order; `contract.md` adds which cells it is judged for."""
+    text = (Path(__file__).parents[4] / "docs" / document).read_text()
+    _, *rows = text.split(f"{head}\n")[1].split("\n\n")[0].splitlines()
+    starts = [row.format(one=guarantee) for guarantee in GUARANTEES]
+    assert len(rows) == len(starts)
+    assert [one for one, start in zip(rows, starts, strict=True) if not one.startswith(start)] == []
+
+
 effects = st.builds(
     FaultEffects,
     kind=st.just("any"),

@@ -58,21 +58,21 @@ def test_a_trial_shows_a_violation_or_none_or_cannot_tell(
 @pytest.mark.parametrize(
     ("violation", "trials", "doubt"),
     [
-        (REORDERED, [{}], Doubt.NOT_MEASURED),
+        (REORDERED, [{}], Doubt.NOT_MEASURABLE),
         (VALUES, [{"compacted": 0}, {"compacted": 0}], Doubt.NOT_TESTED),
-        (VALUES, [{"compacted": 0}, {}], Doubt.NOT_MEASURED),
+        (VALUES, [{"compacted": 0}, {}], Doubt.NOT_MEASURABLE),
         (LOST, [{"lost": (0, 4)}], Doubt.NOT_BOUNDED),
         (LOST, [{"lost": (0, 4)}, {"lost": (0, 2)}], Doubt.NOT_BOUNDED),
-        (LOST, [{"lost": (0, 4)}, {}], Doubt.NOT_MEASURED),
-        (WRITTEN, [{}], Doubt.NOT_MEASURED),
-        (WRITTEN, [{"kept_up_before_fault": True}], Doubt.NOT_MEASURED),
+        (LOST, [{"lost": (0, 4)}, {}], Doubt.NOT_MEASURABLE),
+        (WRITTEN, [{}], Doubt.NOT_MEASURABLE),
+        (WRITTEN, [{"kept_up_before_fault": True}], Doubt.NOT_MEASURABLE),
         (WRITTEN, [{}, {"kept_up_before_fault": False}], Doubt.OVERLOADED),
     ],
 )
 def test_what_a_trial_cannot_tell_has_a_reason(
     violation: Violation, trials: list[dict[str, object]], doubt: Doubt
 ) -> None:
-    """The reason of its kind if it is that of all these trials; else nothing was measured."""
+    """The reason of its kind if it is that of all these trials; else it was not measurable."""
     assert violation.doubt([facts(**values) for values in trials]) is doubt
 
 
