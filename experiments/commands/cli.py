@@ -951,6 +951,56 @@ def publish(sweep: str, store: str | None) -> int:
     return command.publish(Home.from_environment(), sweep, store)
 
 
+@cli.command(
+    short_help="Start a cluster to break by hand.",
+    epilog="""
+\b
+Examples:
+  ackbench cluster
+  ackbench cluster --nodes 5 --broker min.insync.replicas=2
+  ackbench cluster kill-leader orders 0       in another terminal
+  ackbench cluster heal
+""",
+)
+@click.argument("action", nargs=-1, metavar="[ACTION]...")
+@click.option("--nodes", type=click.IntRange(1, 9), help="Brokers (default: 3).")
+@click.option("--kafka-version", metavar="VERSION", help="A release from 3.9 on.")
+@click.option(
+    "--broker", multiple=True, metavar="NAME=VALUE", help="A property of the brokers; repeatable."
+)
+@click.option("--isolation", is_flag=True, help="So that nodes can be isolated; needs root.")
+def cluster(
+    action: tuple[str, ...],
+    nodes: int | None,
+    kafka_version: str | None,
+    broker: tuple[str, ...],
+    isolation: bool,
+) -> int:
+    """Start brokers on this machine until Ctrl-C; with ACTION, act on those of another terminal.
+
+    ACTION is one of: status, topic, kill, pause, resume, shutdown, start, kill-leader,
+    pause-leader, isolate, heal.
+    """
+    from ackbench.experiments.commands.machine import cluster as command
+
+    home = Home.from_environment()
+    if action:
+        if nodes or kafka_version or broker or isolation:
+            raise click.UsageError("an action takes no options: they are those of a new cluster")
+        return command.act(home, action)
+    pairs = [text.partition("=") for text in broker]
+    for name, equals, _ in pairs:
+        if not name or not equals:
+            raise click.UsageError(f"--broker {name}: write --broker NAME=VALUE")
+    return command.serve(
+        home,
+        nodes=nodes or 3,
+        kafka_version=kafka_version,
+        broker={name: value for name, _, value in pairs},
+        isolation=isolation,
+    )
+
+
 @cli.command(short_help="Start the pages of Airflow and MLflow.")
 @click.option(
     "--airflow-port",
@@ -989,7 +1039,7 @@ def up(
 
     Airflow asks for the user ackbench and a password, which is generated and shown the first time.
     """
-    from ackbench.experiments.commands import up as command
+    from ackbench.experiments.commands.machine import up as command
 
     return command.up(
         Home.from_environment(),
@@ -1111,7 +1161,7 @@ def setup() -> int:
 @cli.command(short_help="Report what this machine can do.")
 def doctor() -> int:
     """Report what is installed, what this machine can do, and how to fix the rest."""
-    from ackbench.experiments.commands import doctor as command
+    from ackbench.experiments.commands.machine import doctor as command
 
     return command.doctor(Home.from_environment())
 
@@ -1119,7 +1169,7 @@ def doctor() -> int:
 @cli.command(short_help="Print the environment of Airflow's commands.")
 def env() -> int:
     """Print the environment that Airflow's own commands need: eval "$(ackbench env)"."""
-    from ackbench.experiments.commands import up as command
+    from ackbench.experiments.commands.machine import up as command
 
     return command.env(Home.from_environment())
 

@@ -79,16 +79,15 @@ def import_commands() -> None:
         catalog,
         clean,
         compare,
-        doctor,
         faults,
         run,
         selftest,
         show,
         tour,
-        up,
         why,
     )
     from ackbench.experiments.commands.history import publish  # noqa: F401 - the same
+    from ackbench.experiments.commands.machine import cluster, doctor, up  # noqa: F401 - the same
     from ackbench.experiments.orchestration import services  # noqa: F401 - the same
 
 
@@ -156,7 +155,8 @@ def _run_in_child(
 
 def _start_nothing() -> None:
     """Replace what starts clusters, services and Spark jobs by the end of the process."""
-    from ackbench.experiments.commands import run, tour, up
+    from ackbench.experiments.commands import run, tour
+    from ackbench.experiments.commands.machine import cluster, up
     from ackbench.experiments.orchestration import services
     from ackbench.experiments.results import spark_job
     from ackbench.infra.airflow import environment

@@ -39,9 +39,9 @@ _SESSION: Final = ("broker.session.timeout.ms", "zookeeper.session.timeout.ms")
 """With KRaft, and with ZooKeeper."""
 _CONSUMER: Final = ("auto.offset.reset", "isolation.level", "enable.auto.commit")
 _NAMED_FAULTS: Final = 6
+"""Faults that a line names; the JSON has all."""
 _NO_FAULT: Final = "none (no fault)"
 """How the fault `none` is listed: "not under none" would read as "always"."""
-"""Faults that a line names; the JSON has all."""
 
 
 def report_lines(

@@ -1,0 +1,205 @@
+"""`ackbench cluster`: a cluster in the foreground, broken and healed from a prompt or elsewhere."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Final
+
+from ackbench.experiments.commands.api.hand_cluster import (
+    HandCluster,
+    running_cluster,
+    start_cluster,
+)
+from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.messages.phrases import did_you_mean
+from ackbench.experiments.messages.terminal import echo, echo_error
+from ackbench.infra.errors import AckbenchError, InputError
+from ackbench.infra.machine.home import Home
+
+_QUIT: Final = ("quit", "exit", "stop")
+
+
+@dataclass(frozen=True)
+class Action:
+    """What can be done to the cluster, as a line of words."""
+
+    usage: str
+    help: str
+    run: Callable[[HandCluster, Sequence[str]], str]
+    """Returns what was done, in a sentence."""
+
+
+def _number(words: Sequence[str], place: int, default: int | None = None) -> int:
+    """Return a number among the words.
+
+    Raises:
+        InputError: it is missing, or is none.
+    """
+    if len(words) <= place:
+        if default is not None:
+            return default
+        raise InputError("a node's number is missing, as in: kill 2")
+    if not words[place].isdecimal():
+        raise InputError(f"{words[place]} is no number")
+    return int(words[place])
+
+
+def _topic(words: Sequence[str]) -> str:
+    if not words:
+        raise InputError("a topic is missing, as in: kill-leader orders 0")
+    return words[0]
+
+
+def _of_node(word: str, act: str) -> Callable[[HandCluster, Sequence[str]], str]:
+    return lambda cluster, words: f"node {getattr(cluster, act)(_number(words, 0))} is {word}"
+
+
+def _of_leader(word: str, act: str) -> Callable[[HandCluster, Sequence[str]], str]:
+    def run(cluster: HandCluster, words: Sequence[str]) -> str:
+        topic, partition = _topic(words), _number(words, 1, 0)
+        node = getattr(cluster, act)(topic, partition)
+        return f"node {node}, the leader of {topic}-{partition}, is {word}"
+
+    return run
+
+
+def _create(cluster: HandCluster, words: Sequence[str]) -> str:
+    topic, partitions = _topic(words), _number(words, 1, 1)
+    replicas = _number(words, 2, min(3, len(cluster.nodes)))
+    cluster.create_topic(topic, partitions, replicas)
+    return f"topic {topic}: {partitions} partitions, {replicas} replicas each"
+
+
+def _heal(cluster: HandCluster, _: Sequence[str]) -> str:
+    cluster.heal()
+    return "healthy: all nodes run, and every ISR is full"
+
+
+def _status(cluster: HandCluster, _: Sequence[str]) -> str:
+    lines = [f"bootstrap.servers={cluster.bootstrap_servers}"]
+    lines += [f"node {node.node_id}  {node.state}" for node in cluster.status()]
+    try:
+        lines += [
+            f"{one.topic}-{one.partition}  leader {one.leader or 'none'}  ISR "
+            f"{','.join(map(str, one.isr)) or 'none'} of {','.join(map(str, one.replicas))}"
+            for one in cluster.partitions()
+        ]
+    except AckbenchError as error:
+        lines.append(f"topics are not known: {error}")
+    return "\n".join(lines)
+
+
+ACTIONS: Final[Mapping[str, Action]] = {
+    "status": Action("status", "nodes, leaders and ISRs", _status),
+    "topic": Action("topic NAME [PARTITIONS [REPLICAS]]", "create a topic", _create),
+    "kill": Action("kill NODE", "crash a node (SIGKILL)", _of_node("killed", "kill")),
+    "pause": Action("pause NODE", "pause a node (SIGSTOP)", _of_node("paused", "pause")),
+    "resume": Action("resume NODE", "resume a paused node", _of_node("resumed", "resume")),
+    "shutdown": Action("shutdown NODE", "shut a node down cleanly", _of_node("shut down", "stop")),
+    "start": Action("start NODE", "start a node again", _of_node("started", "start")),
+    "kill-leader": Action(
+        "kill-leader TOPIC [PARTITION]",
+        "crash the leader of a partition",
+        _of_leader("killed", "kill_leader"),
+    ),
+    "pause-leader": Action(
+        "pause-leader TOPIC [PARTITION]",
+        "pause the leader of a partition",
+        _of_leader("paused", "pause_leader"),
+    ),
+    "isolate": Action(
+        "isolate NODE",
+        "drop all packets between a node and the others (--isolation)",
+        _of_node("isolated", "isolate"),
+    ),
+    "heal": Action("heal", "undo all of it, and wait until the cluster is healthy", _heal),
+}
+
+
+def act(home: Home, words: Sequence[str]) -> int:
+    """Do something to the cluster that another terminal has started.
+
+    Raises:
+        UnknownName: there is no such action.
+        InputError: no cluster runs, or a word is wrong.
+    """
+    echo(_done(running_cluster(home), words))
+    return 0
+
+
+def _done(cluster: HandCluster, words: Sequence[str]) -> str:
+    name, *rest = words
+    if name not in ACTIONS:
+        raise UnknownName(
+            f"no action {name}{did_you_mean(name, ACTIONS)}; there are: {', '.join(ACTIONS)}"
+        )
+    return ACTIONS[name].run(cluster, rest)
+
+
+def serve(
+    home: Home,
+    *,
+    nodes: int,
+    kafka_version: str | None,
+    broker: Mapping[str, str],
+    isolation: bool,
+) -> int:
+    """Start a cluster and keep it until the input ends, `quit`, or a signal.
+
+    Args:
+        home: has the jars, and gets the cluster's folder.
+        nodes: brokers.
+        kafka_version: a release; `None`: the newest that ackbench is tested with.
+        broker: properties of the brokers.
+        isolation: whether nodes can be isolated, which needs root.
+    """
+    from ackbench.experiments.commands.setup import ensure_set_up
+
+    ensure_set_up(home, echo_error)
+    echo_error(f"starting {nodes} brokers ...")
+    options = {"kafka_version": kafka_version} if kafka_version else {}
+    with start_cluster(nodes, broker=broker, isolation=isolation, **options) as cluster:
+        echo(f"bootstrap.servers={cluster.bootstrap_servers}")
+        if sys.stdin.isatty():
+            _prompt(cluster)
+        else:
+            echo("`ackbench cluster status` in another terminal shows it; Ctrl-C ends it")
+            _wait_for_signal()
+        echo_error("ending the brokers ...")
+    return 0
+
+
+def _prompt(cluster: HandCluster) -> None:
+    """Do what is typed, until `quit`, the end of the input, or Ctrl-C."""
+    for action in ACTIONS.values():
+        echo(f"  {action.usage:34} {action.help}")
+    echo(f"  {'quit':34} end it, and remove its data")
+    while True:
+        try:
+            words = input("cluster> ").split()
+        except (EOFError, KeyboardInterrupt):
+            echo("")
+            return
+        if words and words[0] in _QUIT:
+            return
+        if words:
+            try:
+                echo(_done(cluster, words))
+            except AckbenchError as error:
+                echo_error(str(error))
+
+
+def _wait_for_signal() -> None:
+    ended = threading.Event()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        ended.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    ended.wait()
