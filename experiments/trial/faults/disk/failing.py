@@ -18,7 +18,7 @@ from ackbench.experiments.trial.faults.core import (
     FaultKind,
     FaultMissed,
 )
-from ackbench.experiments.trial.faults.core.evidence import kept_leader, leader_changed
+from ackbench.experiments.trial.faults.core.evidence import wait_for_leader_change
 from ackbench.experiments.trial.faults.core.kind import TrialObservations, extend_evidence
 from ackbench.experiments.trial.faults.disk.parameters import (
     FAMILY,
@@ -63,9 +63,7 @@ def disk_full(context: FaultContext, parameters: DiskParameters) -> FaultEvidenc
             f" {free_bytes} bytes were left"
         )
         context.sleep_until(parameters.heals_at_s())
-        reacted = context.wait_for_reaction(
-            lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
-        )
+        reacted = wait_for_leader_change(context, leader, parameters.patience_s)
         shut_down = _shut_down_on_its_own(context, leader, log, _DISK_FULL)
     return FaultEvidence(
         kind="disk-full",
@@ -95,9 +93,7 @@ def remove_log_dir(context: FaultContext, parameters: DiskParameters) -> FaultEv
             " load, with all unsynced data"
         )
         context.sleep_until(parameters.heals_at_s())
-        reacted = context.wait_for_reaction(
-            lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
-        )
+        reacted = wait_for_leader_change(context, leader, parameters.patience_s)
         shut_down = _shut_down_on_its_own(context, leader, log, _DISK_REMOVED)
     return FaultEvidence(
         kind="log-dir-gone",
@@ -209,9 +205,7 @@ def flip_bit(context: FaultContext, parameters: BitFlipParameters) -> FaultEvide
             heals.callback(context.start, leader)
             context.kill(leader)
             context.sleep_until(parameters.heals_at_s())
-            reacted = context.wait_for_reaction(
-                lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
-            )
+            reacted = wait_for_leader_change(context, leader, parameters.patience_s)
             context.start(leader)
             found = _found_in_recovery(context, leader, log)
             took_effect = took_effect and reacted and found

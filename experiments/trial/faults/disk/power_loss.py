@@ -24,7 +24,7 @@ from ackbench.experiments.trial.faults.core import (
     FaultMissed,
 )
 from ackbench.experiments.trial.faults.core.context import format_nodes
-from ackbench.experiments.trial.faults.core.evidence import kept_leader, leader_changed
+from ackbench.experiments.trial.faults.core.evidence import wait_for_leader_change
 from ackbench.experiments.trial.faults.disk.parameters import (
     FAMILY,
     PowerLossParameters,
@@ -77,9 +77,7 @@ def _take_leader_down(
         heals.callback(context.start, leader)
         lost_data = take_down(context, [leader])
         context.sleep_until(parameters.heals_at_s())
-        reacted = context.wait_for_reaction(
-            lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
-        )
+        reacted = wait_for_leader_change(context, leader, parameters.patience_s)
     return FaultEvidence(
         kind=kind,
         targets=(leader,),
@@ -215,9 +213,7 @@ def leader_loses_power_in_recovery(
         heals.callback(context.start, leader)
         lost_data = _lose_power(context, [leader])
         context.sleep_until(parameters.heals_at_s())
-        reacted = context.wait_for_reaction(
-            lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
-        )
+        reacted = wait_for_leader_change(context, leader, parameters.patience_s)
         log = NodeLogTail(context, leader)
         context.start(leader)
         context.wait_for(

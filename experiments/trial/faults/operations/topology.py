@@ -21,9 +21,8 @@ from ackbench.experiments.trial.faults.core import (
 )
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.trial.faults.core.evidence import (
-    kept_leader,
-    leader_changed,
     refusals_as_missed,
+    wait_for_leader_change,
 )
 from ackbench.experiments.trial.faults.core.kind import (
     Seconds,
@@ -257,9 +256,7 @@ def replace_node(context: FaultContext, parameters: ReplacedParameters) -> Fault
         heals.callback(context.start, leader)
         context.kill(leader)
         context.sleep_until_lasted(parameters.restart_after_s)
-        reacted = context.wait_for_reaction(
-            lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
-        )
+        reacted = wait_for_leader_change(context, leader, parameters.patience_s)
         emptied = _replace_disk(context, leader)
     return FaultEvidence(
         kind="node-replaced",

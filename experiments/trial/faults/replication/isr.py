@@ -32,9 +32,8 @@ from ackbench.experiments.trial.faults.core import (
 )
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.trial.faults.core.evidence import (
-    kept_leader,
-    leader_changed,
     refusals_as_missed,
+    wait_for_leader_change,
 )
 from ackbench.infra.cluster.replicas import leader_candidates
 from ackbench.infra.errors import HarnessError, WaitTimeout
@@ -179,9 +178,7 @@ def _crash_leader(
     context.kill(leader)
     crashed_s = context.load_elapsed_s() - context.origin_s
     context.resume(last)
-    if not context.wait_for_reaction(
-        lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
-    ):
+    if not wait_for_leader_change(context, leader, parameters.patience_s):
         return False
     _remove_topic_quotas(context)
     took_effect = _elect_uncleanly(context) if unclean_election else True
