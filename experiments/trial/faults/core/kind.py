@@ -175,6 +175,22 @@ class FaultParameters(Frozen):
         return None
 
 
+def too_short_reason(
+    fault: str, parameter: str, lasts_s: float, client_timeout_s: float, acks: str
+) -> str | None:
+    """Return why a producer cannot notice a fault of this length; `None`: it outlasts the timeout.
+
+    TCP delivers everything afterwards. With acks=0 producers wait for no response, and any length
+    is a valid test.
+    """
+    if acks == "0" or lasts_s > client_timeout_s:
+        return None
+    return (
+        f"{parameter} is {lasts_s:g} and the client waits {client_timeout_s * 1000:g} ms for"
+        f" an answer (socket.timeout.ms; java: request.timeout.ms); allowed: a longer {fault}"
+    )
+
+
 @dataclass(frozen=True)
 class FaultKind:
     """An entry of the fault catalogue."""

@@ -26,11 +26,11 @@ from ackbench.experiments.trial.faults.disk.parameters import (
     DiskParameters,
     SlowDiskParameters,
     bit_flip_effects,
-    full_disk_effects,
     power_loss_effects,
     slow_disk_effects,
 )
 from ackbench.experiments.trial.faults.disk.power_loss import NodeLogTail
+from ackbench.experiments.trial.faults.process.parameters import crash_effects
 from ackbench.infra.cluster.capabilities import Capability
 from ackbench.infra.cluster.disks import SYNCED_BYTES
 
@@ -293,7 +293,7 @@ KINDS: Final = (
         " the space is freed and the node started again later",
         DiskParameters,
         disk_full,
-        full_disk_effects,
+        crash_effects,  # what the node had written stays
         required_capabilities=_REQUIRED,
         disk="image",
         may_exit="targets",

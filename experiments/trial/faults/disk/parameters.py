@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ackbench.experiments.trial.faults.core import FaultParameters, Seconds
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
-from ackbench.experiments.trial.faults.process.parameters import CrashParameters
+from ackbench.experiments.trial.faults.process.parameters import CrashParameters, crash_effects
 
 FAMILY: Final = "disk"
 
@@ -62,12 +62,12 @@ class BitFlipParameters(CrashParameters):
 # Effects
 
 
-def power_loss_effects(kind: str, parameters: CrashParameters, _topology: Topology) -> FaultEffects:
+def power_loss_effects(kind: str, parameters: CrashParameters, topology: Topology) -> FaultEffects:
     """Return the effects: one node goes down and loses unsynced data.
 
     It may lead any partition, or be the controller.
     """
-    return _down(kind, parameters).model_copy(update={"nodes_down": 1, "power_loss": True})
+    return crash_effects(kind, parameters, topology).model_copy(update={"power_loss": True})
 
 
 def power_loss_everywhere_effects(
@@ -77,9 +77,9 @@ def power_loss_everywhere_effects(
 
     The restart does not wait for a reaction, as there is no node left to react.
     """
-    heals_ms = parameters.restart_after_s * 1000
-    return _down(kind, parameters).model_copy(
-        update={"nodes_down": topology.nodes, "power_loss": True, "heals_within_ms": heals_ms}
+    down = power_loss_effects(kind, parameters, topology)
+    return down.model_copy(
+        update={"nodes_down": topology.nodes, "heals_within_ms": down.heals_after_ms}
     )
 
 
@@ -97,11 +97,6 @@ def truncation_everywhere_effects(
     return power_loss_everywhere_effects(kind, parameters, topology).model_copy(
         update={"loses_synced_data": True}
     )
-
-
-def full_disk_effects(kind: str, parameters: CrashParameters, _topology: Topology) -> FaultEffects:
-    """Return the effects: one node goes down; what it had written stays."""
-    return _down(kind, parameters).model_copy(update={"nodes_down": 1})
 
 
 def slow_disk_effects(
@@ -122,21 +117,11 @@ def slow_disk_effects(
     )
 
 
-def bit_flip_effects(kind: str, parameters: BitFlipParameters, _topology: Topology) -> FaultEffects:
+def bit_flip_effects(kind: str, parameters: BitFlipParameters, topology: Topology) -> FaultEffects:
     """Return the effects: the leader serves the changed bytes.
 
     If it crashes, it truncates its log there during recovery, synced or not.
     """
     if parameters.then == "read":
         return FaultEffects(kind=kind, corrupts_records=True, may_affect_leader=True)
-    return _down(kind, parameters).model_copy(update={"nodes_down": 1, "loses_synced_data": True})
-
-
-def _down(kind: str, parameters: CrashParameters) -> FaultEffects:
-    heals_ms = parameters.restart_after_s * 1000
-    return FaultEffects(
-        kind=kind,
-        may_affect_leader=True,
-        heals_after_ms=heals_ms,
-        heals_within_ms=heals_ms + parameters.patience_s * 1000,
-    )
+    return crash_effects(kind, parameters, topology).model_copy(update={"loses_synced_data": True})

@@ -24,7 +24,10 @@ from ackbench.experiments.trial.faults.core.evidence import (
     left_isr,
     stayed_in_isr,
 )
-from ackbench.experiments.trial.faults.core.kind import require_timed_out_requests
+from ackbench.experiments.trial.faults.core.kind import (
+    require_timed_out_requests,
+    too_short_reason,
+)
 from ackbench.experiments.trial.faults.network.impairment import (
     ImpairmentParameters,
     PartitionParameters,
@@ -251,17 +254,8 @@ class SilenceParameters(ImpairmentParameters):
     """No traffic gets through, and no connection is closed."""
 
     def unnoticed_reason(self, client_timeout_s: float, acks: str) -> str | None:
-        """Refuse a fault that is not longer than the client's timeout.
-
-        TCP delivers everything afterwards. With acks=0 producers wait for no response, and any
-        duration is a valid test.
-        """
-        if acks == "0" or self.lasts_s > client_timeout_s:
-            return None
-        return (
-            f"lasts_s is {self.lasts_s:g} and the client waits {client_timeout_s * 1000:g} ms for"
-            " an answer (socket.timeout.ms; java: request.timeout.ms); allowed: a longer cut"
-        )
+        """Refuse a cut that is not longer than the client's timeout."""
+        return too_short_reason("cut", "lasts_s", self.lasts_s, client_timeout_s, acks)
 
 
 class ClientCutParameters(SilenceParameters):

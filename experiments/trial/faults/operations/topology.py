@@ -29,7 +29,7 @@ from ackbench.experiments.trial.faults.core.kind import (
     TrialObservations,
     extend_evidence,
 )
-from ackbench.experiments.trial.faults.process.parameters import CrashParameters
+from ackbench.experiments.trial.faults.process.parameters import CrashParameters, crash_effects
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.spec import PartitionState
 from ackbench.infra.process.waiting import wait_until
@@ -336,17 +336,9 @@ def _elect_uncleanly(context: FaultContext, topic: str, partition: int) -> bool:
 
 
 def _replaced_effects(
-    kind: str, parameters: ReplacedParameters, _topology: Topology
+    kind: str, parameters: ReplacedParameters, topology: Topology
 ) -> FaultEffects:
-    heals_ms = parameters.restart_after_s * 1000
-    return FaultEffects(
-        kind=kind,
-        nodes_down=1,
-        loses_synced_data=True,
-        may_affect_leader=True,
-        heals_after_ms=heals_ms,
-        heals_within_ms=heals_ms + parameters.patience_s * 1000,
-    )
+    return crash_effects(kind, parameters, topology).model_copy(update={"loses_synced_data": True})
 
 
 KINDS: Final = (

@@ -47,6 +47,7 @@ from ackbench.experiments.trial.faults.process.parameters import (
     NodeStopParameters,
     PauseParameters,
     StopParameters,
+    crash_effects,
 )
 from ackbench.experiments.trial.faults.process.targets import (
     ALL,
@@ -199,18 +200,6 @@ def _for_each(
 
 
 # Effects on one node
-
-
-def crash_effects(kind: str, parameters: CrashParameters, _topology: Topology) -> FaultEffects:
-    """Return the effects of a crash. The node may lead any partition, or be the controller."""
-    heals_ms = parameters.restart_after_s * 1000
-    return FaultEffects(
-        kind=kind,
-        nodes_down=1,
-        may_affect_leader=True,
-        heals_after_ms=heals_ms,
-        heals_within_ms=heals_ms + parameters.patience_s * 1000,
-    )
 
 
 def _stop_effects(kind: str, parameters: StopParameters, topology: Topology) -> FaultEffects:

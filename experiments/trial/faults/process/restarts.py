@@ -19,8 +19,13 @@ from ackbench.experiments.trial.faults.core import (
 )
 from ackbench.experiments.trial.faults.core.context import IN_THE_LOAD
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
-from ackbench.experiments.trial.faults.process.actions import crash_effects, require_clean_shutdown
-from ackbench.experiments.trial.faults.process.parameters import FAMILY, RESTART_S, CrashParameters
+from ackbench.experiments.trial.faults.process.actions import require_clean_shutdown
+from ackbench.experiments.trial.faults.process.parameters import (
+    FAMILY,
+    RESTART_S,
+    CrashParameters,
+    crash_effects,
+)
 from ackbench.experiments.trial.faults.process.targets import LEADER, NODE, Targets
 from ackbench.infra.errors import WaitTimeout
 from ackbench.infra.kafka.logs import BrokerLogEvent
