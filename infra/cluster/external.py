@@ -103,6 +103,8 @@ def probe_cluster(connection: Mapping[str, Any]) -> ExternalClusterInfo:
     Raises:
         InputError: it cannot be reached, or refuses the authentication; with librdkafka's reason.
     """
+    from confluent_kafka.admin._resource import ResourceType
+
     client, errors = admin_client(connection)
     metadata = _first_metadata(client, errors)
     if metadata is None:
@@ -115,7 +117,7 @@ def probe_cluster(connection: Mapping[str, Any]) -> ExternalClusterInfo:
     return ExternalClusterInfo(
         str(metadata.cluster_id),
         brokers,
-        _settings(client, first.id),
+        _described(client, ResourceType.BROKER, str(first.id)),
         fetch_features(first.host, first.port, connection),
         {one.id: (one.host, one.port) for one in metadata.brokers.values()},
     )
@@ -262,12 +264,6 @@ def _first_metadata(client: AdminClient, errors: Sequence[str]) -> Any | None:
         if metadata is not None:
             return metadata
     return None
-
-
-def _settings(client: AdminClient, broker: int) -> dict[str, str] | None:
-    from confluent_kafka.admin._resource import ResourceType
-
-    return _described(client, ResourceType.BROKER, str(broker))
 
 
 def _described(client: AdminClient, kind: Any, name: str) -> dict[str, str] | None:

@@ -134,7 +134,9 @@ class VerifiableProducer(VerifiableProgram):
         """
         self.wait_for_exit(timeout_s)
         if self._dialect.reports_once:
-            self._require_possible_reports()
+            lines = parse_lines(self.output.read_bytes(), *_REPORTS)
+            if problem := report_problem(lines, self._schedule()):
+                raise HarnessError(f"{self.name} cannot be trusted: {problem}")
         version = self._dialect.version(self._read_log(), self._started) or UNKNOWN_VERSION
         return ProducerSummary(
             producer=self.job.producer,
@@ -144,11 +146,6 @@ class VerifiableProducer(VerifiableProgram):
             lateness_us_p99=None,
             lateness_us_max=None,
         )
-
-    def _require_possible_reports(self) -> None:
-        lines = parse_lines(self.output.read_bytes(), *_REPORTS)
-        if problem := report_problem(lines, self._schedule()):
-            raise HarnessError(f"{self.name} cannot be trusted: {problem}")
 
     def complete_summary(self, summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
         """Return the summary with the lateness of the records in the log, in whole milliseconds."""
