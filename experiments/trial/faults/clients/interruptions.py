@@ -79,7 +79,7 @@ def crash_and_restart(
         )
         context.sleep_until_lasted(restart_after_s)
     context.note("client_restart", f"{process.generation_name}, process {process.pid}, started")
-    return FaultEvidence(kind=kind, took_effect=True, evidence=tuple(context.evidence))
+    return context.fault_evidence(kind, took_effect=True)
 
 
 def pause_and_resume(
@@ -116,4 +116,4 @@ def pause_and_resume(
             f" {context.load_elapsed_s() - began_s:.2f} s{state and f' {state}'}"
         )
     context.note("client_resume", f"SIGCONT, {process.generation_name}")
-    return FaultEvidence(kind=kind, took_effect=True, evidence=tuple(context.evidence))
+    return context.fault_evidence(kind, took_effect=True)

@@ -197,7 +197,7 @@ def stall_member(context: FaultContext, parameters: MemberStallParameters) -> Fa
             f"{member.generation_name} did not poll for "
             f"{context.load_elapsed_s() - began_s:.2f} s {_describe(member, batch)}"
         )
-    return FaultEvidence(kind="consumer-stall", took_effect=True, evidence=tuple(context.evidence))
+    return context.fault_evidence("consumer-stall", took_effect=True)
 
 
 def _with_uncommitted(member: MemberProcess) -> Breakpoint:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar, get_args
 
 from ackbench.experiments.errors import HealFailed
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.messages.phrases import format_list, plural
 from ackbench.experiments.trial.events.clock import monotonic_s, now_ns
 from ackbench.experiments.trial.events.journal import Event, Journal
@@ -290,6 +291,20 @@ class FaultContext:
     def add_evidence(self, sentence: str) -> None:
         """Append a sentence to the evidence."""
         self.evidence.append(sentence)
+
+    def fault_evidence(
+        self, kind: str, targets: tuple[int, ...] = (), *, took_effect: bool
+    ) -> FaultEvidence:
+        """Return the evidence so far as that of a fault.
+
+        Args:
+            kind: the fault's name in the catalogue.
+            targets: the nodes that it was injected into.
+            took_effect: whether it took effect.
+        """
+        return FaultEvidence(
+            kind=kind, targets=targets, took_effect=took_effect, evidence=tuple(self.evidence)
+        )
 
     def note(self, kind: str, detail: str, node: int | None = None) -> Event:
         """Write an event to the journal, labelled with the fault if there are several."""

@@ -65,12 +65,7 @@ def disk_full(context: FaultContext, parameters: DiskParameters) -> FaultEvidenc
         context.sleep_until(parameters.heals_at_s())
         reacted = wait_for_leader_change(context, leader, parameters.patience_s)
         shut_down = _shut_down_on_its_own(context, leader, log, _DISK_FULL)
-    return FaultEvidence(
-        kind="disk-full",
-        targets=(leader,),
-        took_effect=reacted and shut_down,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence("disk-full", (leader,), took_effect=reacted and shut_down)
 
 
 def remove_log_dir(context: FaultContext, parameters: DiskParameters) -> FaultEvidence:
@@ -95,12 +90,7 @@ def remove_log_dir(context: FaultContext, parameters: DiskParameters) -> FaultEv
         context.sleep_until(parameters.heals_at_s())
         reacted = wait_for_leader_change(context, leader, parameters.patience_s)
         shut_down = _shut_down_on_its_own(context, leader, log, _DISK_REMOVED)
-    return FaultEvidence(
-        kind="log-dir-gone",
-        targets=(leader,),
-        took_effect=reacted and shut_down,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence("log-dir-gone", (leader,), took_effect=reacted and shut_down)
 
 
 def _shut_down_on_its_own(
@@ -160,11 +150,8 @@ def slow_disk(context: FaultContext, parameters: SlowDiskParameters) -> FaultEvi
     context.add_evidence(
         f"a synced write of {SYNCED_BYTES} bytes took {slow_s:.3f} s, and {fast_s:.3f} s before"
     )
-    return FaultEvidence(
-        kind="slow-disk",
-        targets=(leader,),
-        took_effect=slow_s > _MIN_SLOWDOWN * fast_s,
-        evidence=tuple(context.evidence),
+    return context.fault_evidence(
+        "slow-disk", (leader,), took_effect=slow_s > _MIN_SLOWDOWN * fast_s
     )
 
 

@@ -78,12 +78,7 @@ def _take_leader_down(
         lost_data = take_down(context, [leader])
         context.sleep_until(parameters.heals_at_s())
         reacted = wait_for_leader_change(context, leader, parameters.patience_s)
-    return FaultEvidence(
-        kind=kind,
-        targets=(leader,),
-        took_effect=lost_data and reacted,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence(kind, (leader,), took_effect=lost_data and reacted)
 
 
 def _take_all_down(
@@ -100,9 +95,7 @@ def _take_all_down(
             heals.callback(context.start, node)
         lost_data = take_down(context, nodes)
         context.sleep_until(parameters.heals_at_s())
-    return FaultEvidence(
-        kind=kind, targets=nodes, took_effect=lost_data, evidence=tuple(context.evidence)
-    )
+    return context.fault_evidence(kind, nodes, took_effect=lost_data)
 
 
 def _pause_and_take_down(
@@ -228,11 +221,10 @@ def leader_loses_power_in_recovery(
             if in_recovery
             else f"node {leader} had completed its start when it lost power again"
         )
-    return FaultEvidence(
-        kind="power-loss-in-recovery",
-        targets=(leader,),
+    return context.fault_evidence(
+        "power-loss-in-recovery",
+        (leader,),
         took_effect=lost_data and reacted and lost_data_again and in_recovery,
-        evidence=tuple(context.evidence),
     )
 
 

@@ -96,12 +96,7 @@ def impair(
     context.add_evidence(f"the traffic was impaired for {lasted_s:.2f} s")
     for count in counts:
         context.add_evidence(str(count))
-    return FaultEvidence(
-        kind=kind,
-        targets=targets,
-        took_effect=affected and reacted,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence(kind, targets, took_effect=affected and reacted)
 
 
 def _begin(context: FaultContext, impairments: Sequence[NodeImpairment | RequestRule]) -> None:

@@ -298,12 +298,7 @@ def strike_and_heal(context: FaultContext, parameters: CommandParameters) -> Fau
         context.sleep_until_lasted(parameters.lasts_s)
         if "proof" in commands:
             took_effect = _prove(context, commands["proof"], timeout_s)
-    return FaultEvidence(
-        kind=COMMAND,
-        targets=(leader,),
-        took_effect=took_effect,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence(COMMAND, (leader,), took_effect=took_effect)
 
 
 def _prove(context: FaultContext, words: Sequence[str], timeout_s: float) -> bool:

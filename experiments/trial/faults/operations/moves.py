@@ -111,9 +111,7 @@ def _move_and_back(
         took_effect = leader is not None and _move(context, leader, replicas, patience_s)
         context.sleep_until(parameters.heals_at_s())
     context.add_evidence(f"the replicas are {_format_order(before.replicas)} again")
-    return FaultEvidence(
-        kind=kind, targets=targets, took_effect=took_effect, evidence=tuple(context.evidence)
-    )
+    return context.fault_evidence(kind, targets, took_effect=took_effect)
 
 
 def _move(context: FaultContext, leader: int, replicas: tuple[int, ...], patience_s: float) -> bool:

@@ -355,12 +355,7 @@ def _kind(selector: TargetSelector, action: Action) -> FaultKind:
         context.sleep_until(parameters.at_s)
         targets = selector.find(context, parameters)
         took_effect = action.inject(context, selector, targets, parameters)
-        return FaultEvidence(
-            kind=name,
-            targets=targets.nodes,
-            took_effect=took_effect,
-            evidence=tuple(context.evidence),
-        )
+        return context.fault_evidence(name, targets.nodes, took_effect=took_effect)
 
     def effects(kind: str, parameters: FaultParameters, topology: Topology) -> FaultEffects:
         of_one = action.effects(kind, parameters, topology)
@@ -421,11 +416,8 @@ def crash_leader_with_followers_behind(
             parameters.patience_s,
             LEADER.no_reaction(targets),
         )
-    return FaultEvidence(
-        kind="leader-crash-behind",
-        targets=(leader, *followers),
-        took_effect=took_effect,
-        evidence=tuple(context.evidence),
+    return context.fault_evidence(
+        "leader-crash-behind", (leader, *followers), took_effect=took_effect
     )
 
 

@@ -115,12 +115,7 @@ def _roll(
         context.add_evidence(f"{restarted} of {len(nodes)} nodes were restarted {before}")
     elif reactions < len(nodes):
         context.add_evidence(f"the cluster reacted to {reactions} of {len(nodes)} restarts")
-    return FaultEvidence(
-        kind=kind,
-        targets=nodes,
-        took_effect=restarted == reactions == len(nodes),
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence(kind, nodes, took_effect=restarted == reactions == len(nodes))
 
 
 def _restart(
@@ -226,11 +221,8 @@ def crash_repeatedly(context: FaultContext, parameters: StormParameters) -> Faul
         )
     if crashes < parameters.times:
         context.add_evidence(f"{crashes} of {parameters.times} crashes came {IN_THE_LOAD}")
-    return FaultEvidence(
-        kind="restart-storm",
-        targets=(leader,),
-        took_effect=took_effect and crashes == parameters.times,
-        evidence=tuple(context.evidence),
+    return context.fault_evidence(
+        "restart-storm", (leader,), took_effect=took_effect and crashes == parameters.times
     )
 
 
@@ -290,11 +282,8 @@ def crash_in_recovery(context: FaultContext, parameters: InRecoveryParameters) -
             parameters.patience_s,
             LEADER.no_reaction(targets),
         )
-    return FaultEvidence(
-        kind="crash-in-recovery",
-        targets=(leader,),
-        took_effect=began and stayed_fenced and reacted,
-        evidence=tuple(context.evidence),
+    return context.fault_evidence(
+        "crash-in-recovery", (leader,), took_effect=began and stayed_fenced and reacted
     )
 
 

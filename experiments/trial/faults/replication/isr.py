@@ -117,7 +117,7 @@ def throttle_followers(context: FaultContext, parameters: ThrottledParameters) -
         took_effect = _take_out(context, followers, parameters.patience_s) and _stayed_out(
             context, parameters, followers
         )
-    return _evidence("followers-throttled", context, followers, took_effect=took_effect)
+    return context.fault_evidence("followers-throttled", followers, took_effect=took_effect)
 
 
 def crash_leader_alone_in_isr(context: FaultContext, parameters: ShrunkParameters) -> FaultEvidence:
@@ -156,7 +156,7 @@ def _crash_leader_alone(
                 context, leader, last, parameters, heals, unclean_election=unclean_election
             )
         )
-    return _evidence(kind, context, (leader, *followers), took_effect=took_effect)
+    return context.fault_evidence(kind, (leader, *followers), took_effect=took_effect)
 
 
 def _crash_leader(
@@ -473,14 +473,6 @@ def _remove_configs(context: FaultContext, kind: str, name: str, configs: tuple[
 
 def _ids(nodes: Sequence[int]) -> str:
     return format_list([str(node) for node in nodes]) or "none"
-
-
-def _evidence(
-    kind: str, context: FaultContext, targets: tuple[int, ...], *, took_effect: bool
-) -> FaultEvidence:
-    return FaultEvidence(
-        kind=kind, targets=targets, took_effect=took_effect, evidence=tuple(context.evidence)
-    )
 
 
 def _throttled_effects(

@@ -125,12 +125,7 @@ def _evidence(
         context.add_evidence(f"a relay held {_with_error_name(held)}")
     if held is not None and not took_effect:
         context.add_evidence("the request did not reach the next transaction: no effect")
-    return FaultEvidence(
-        kind=kind,
-        targets=(held.node_id,) if held else (),
-        took_effect=took_effect,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence(kind, (held.node_id,) if held else (), took_effect=took_effect)
 
 
 def _with_error_name(held: HeldRequest) -> str:
