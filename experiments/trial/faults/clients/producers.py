@@ -79,7 +79,7 @@ def crash_producer(context: FaultContext, parameters: ProducerKilledParameters) 
         f"process {producer.pid} took over {context.elapsed_s():.2f} s after the fault began, with"
         f" a new producer session, and sent {resent}"
     )
-    return context.fault_evidence("producer-crash", took_effect=accepted < producer.job.records)
+    return context.fault_evidence(took_effect=accepted < producer.job.records)
 
 
 def _effects(kind: str, parameters: ProducerKilledParameters, _topology: Topology) -> FaultEffects:

@@ -156,7 +156,7 @@ def _inject(
     if not request.parts:
         name = f"{first}.{request.kind}" if several else request.kind
         label, may_exit = name if several else "", FAULTS[request.kind].may_exit
-        return (_inject_one(request, context.for_part(name, label, may_exit)),)
+        return (_inject_one(request, context.for_part(request.kind, name, label, may_exit)),)
     numbered = []
     for part in request.parts:
         numbered.append((part, first))
@@ -215,10 +215,7 @@ def _inject_one(request: FaultRequest, context: FaultContext) -> InjectedFault:
     try:
         evidence = kind.inject(context, kind.parameters.model_validate(request.parameters))
     except FaultMissed as missed:
-        evidence = FaultEvidence(
-            kind=request.kind,
-            took_effect=False,
-            evidence=(*context.evidence, str(missed)),
-        )
+        context.add_evidence(str(missed))
+        evidence = context.fault_evidence(took_effect=False)
     began_ns = context.begins_ns[0] if context.begins_ns else None
     return InjectedFault(context.name, request, evidence, began_ns)

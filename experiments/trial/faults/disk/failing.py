@@ -65,7 +65,7 @@ def disk_full(context: FaultContext, parameters: DiskParameters) -> FaultEvidenc
         context.sleep_until(parameters.heals_at_s())
         reacted = wait_for_leader_change(context, leader, parameters.patience_s)
         shut_down = _shut_down_on_its_own(context, leader, log, _DISK_FULL)
-    return context.fault_evidence("disk-full", (leader,), took_effect=reacted and shut_down)
+    return context.fault_evidence((leader,), took_effect=reacted and shut_down)
 
 
 def remove_log_dir(context: FaultContext, parameters: DiskParameters) -> FaultEvidence:
@@ -90,7 +90,7 @@ def remove_log_dir(context: FaultContext, parameters: DiskParameters) -> FaultEv
         context.sleep_until(parameters.heals_at_s())
         reacted = wait_for_leader_change(context, leader, parameters.patience_s)
         shut_down = _shut_down_on_its_own(context, leader, log, _DISK_REMOVED)
-    return context.fault_evidence("log-dir-gone", (leader,), took_effect=reacted and shut_down)
+    return context.fault_evidence((leader,), took_effect=reacted and shut_down)
 
 
 def _shut_down_on_its_own(
@@ -150,9 +150,7 @@ def slow_disk(context: FaultContext, parameters: SlowDiskParameters) -> FaultEvi
     context.add_evidence(
         f"a synced write of {SYNCED_BYTES} bytes took {slow_s:.3f} s, and {fast_s:.3f} s before"
     )
-    return context.fault_evidence(
-        "slow-disk", (leader,), took_effect=slow_s > _MIN_SLOWDOWN * fast_s
-    )
+    return context.fault_evidence((leader,), took_effect=slow_s > _MIN_SLOWDOWN * fast_s)
 
 
 def _synced_write_s(context: FaultContext, node: int) -> float:
@@ -196,13 +194,7 @@ def flip_bit(context: FaultContext, parameters: BitFlipParameters) -> FaultEvide
             context.start(leader)
             found = _found_in_recovery(context, leader, log)
             took_effect = took_effect and reacted and found
-    return FaultEvidence(
-        kind="bit-flip",
-        parameters={"then": parameters.then},
-        targets=(leader,),
-        took_effect=took_effect,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence((leader,), took_effect=took_effect, then=parameters.then)
 
 
 def _flip(context: FaultContext, leader: int) -> bool:

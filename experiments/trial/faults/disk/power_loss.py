@@ -65,7 +65,7 @@ class NodeLogTail:
 
 
 def _take_leader_down(
-    kind: str, context: FaultContext, parameters: CrashParameters, take_down: TakeDown
+    context: FaultContext, parameters: CrashParameters, take_down: TakeDown
 ) -> FaultEvidence:
     """Take the observed partition's leader down and start it again.
 
@@ -78,11 +78,11 @@ def _take_leader_down(
         lost_data = take_down(context, [leader])
         context.sleep_until(parameters.heals_at_s())
         reacted = wait_for_leader_change(context, leader, parameters.patience_s)
-    return context.fault_evidence(kind, (leader,), took_effect=lost_data and reacted)
+    return context.fault_evidence((leader,), took_effect=lost_data and reacted)
 
 
 def _take_all_down(
-    kind: str, context: FaultContext, parameters: CrashParameters, take_down: TakeDown
+    context: FaultContext, parameters: CrashParameters, take_down: TakeDown
 ) -> FaultEvidence:
     """Take all brokers down at the same moment and start them again.
 
@@ -95,7 +95,7 @@ def _take_all_down(
             heals.callback(context.start, node)
         lost_data = take_down(context, nodes)
         context.sleep_until(parameters.heals_at_s())
-    return context.fault_evidence(kind, nodes, took_effect=lost_data)
+    return context.fault_evidence(nodes, took_effect=lost_data)
 
 
 def _pause_and_take_down(
@@ -181,7 +181,7 @@ def leader_loses_power(context: FaultContext, parameters: PowerLossParameters) -
 
     It took effect if its disk lost unsynced data and the partition lost its leader.
     """
-    return _take_leader_down("leader-power-loss", context, parameters, _lose_power)
+    return _take_leader_down(context, parameters, _lose_power)
 
 
 def all_lose_power(context: FaultContext, parameters: PowerLossParameters) -> FaultEvidence:
@@ -189,7 +189,7 @@ def all_lose_power(context: FaultContext, parameters: PowerLossParameters) -> Fa
 
     It took effect if each disk lost unsynced data.
     """
-    return _take_all_down("all-power-loss", context, parameters, _lose_power)
+    return _take_all_down(context, parameters, _lose_power)
 
 
 def leader_loses_power_in_recovery(
@@ -222,7 +222,6 @@ def leader_loses_power_in_recovery(
             else f"node {leader} had completed its start when it lost power again"
         )
     return context.fault_evidence(
-        "power-loss-in-recovery",
         (leader,),
         took_effect=lost_data and reacted and lost_data_again and in_recovery,
     )
@@ -261,7 +260,7 @@ def truncate_leader(context: FaultContext, parameters: CrashParameters) -> Fault
 
     It took effect if it lost data and the partition lost its leader.
     """
-    return _take_leader_down("leader-recovery-point-cut", context, parameters, _truncate)
+    return _take_leader_down(context, parameters, _truncate)
 
 
 def truncate_all(context: FaultContext, parameters: CrashParameters) -> FaultEvidence:
@@ -269,7 +268,7 @@ def truncate_all(context: FaultContext, parameters: CrashParameters) -> FaultEvi
 
     It took effect if each lost data.
     """
-    return _take_all_down("all-recovery-point-cut", context, parameters, _truncate)
+    return _take_all_down(context, parameters, _truncate)
 
 
 def _truncate(context: FaultContext, nodes: Sequence[int]) -> bool:

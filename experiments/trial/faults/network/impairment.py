@@ -55,7 +55,6 @@ class PartitionParameters(ImpairmentParameters):
 
 
 def impair(
-    kind: str,
     context: FaultContext,
     parameters: ImpairmentParameters,
     impairments: Sequence[NodeImpairment | RequestRule],
@@ -64,7 +63,6 @@ def impair(
     """Impair traffic now for as long as the parameters request, and restore it.
 
     Args:
-        kind: the fault's name.
         context: the fault's context.
         parameters: how long it lasts.
         impairments: what is done to the traffic of which nodes.
@@ -96,7 +94,7 @@ def impair(
     context.add_evidence(f"the traffic was impaired for {lasted_s:.2f} s")
     for count in counts:
         context.add_evidence(str(count))
-    return context.fault_evidence(kind, targets, took_effect=affected and reacted)
+    return context.fault_evidence(targets, took_effect=affected and reacted)
 
 
 def _begin(context: FaultContext, impairments: Sequence[NodeImpairment | RequestRule]) -> None:

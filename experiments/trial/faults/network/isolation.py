@@ -89,7 +89,6 @@ def isolate_leader(context: FaultContext, parameters: PartitionParameters) -> Fa
     context.sleep_until(parameters.at_s)
     leader = context.leader()
     return impair(
-        "leader-isolated",
         context,
         parameters,
         [PacketDrop(leader, other_nodes(context, leader))],
@@ -108,7 +107,6 @@ def isolate_follower(context: FaultContext, parameters: FollowerParameters) -> F
     if follower is None:
         raise FaultMissed("the partition had no follower in its ISR")
     return impair(
-        "follower-isolated",
         context,
         parameters,
         [PacketDrop(follower, other_nodes(context, follower))],
@@ -126,7 +124,6 @@ def isolate_controller(context: FaultContext, parameters: PartitionParameters) -
     if before.controller is None:
         raise FaultMissed("the cluster had no active controller")
     return impair(
-        "controller-isolated",
         context,
         parameters,
         [PacketDrop(before.controller, other_nodes(context, before.controller))],
@@ -148,7 +145,6 @@ def split_majority(context: FaultContext, parameters: SplitParameters) -> FaultE
     brokers = context.cluster.node_ids()
     drops += [PacketDrop(node, clients=True) for node in unreached if node in brokers]
     return impair(
-        "split-majority",
         context,
         parameters,
         drops,
@@ -171,7 +167,6 @@ def drop_one_way(context: FaultContext, parameters: OneWayParameters) -> FaultEv
         outgoing=parameters.direction == "out",
     )
     return impair(
-        "one-way-cut",
         context,
         parameters,
         [drop],
@@ -273,9 +268,7 @@ def isolate_clients(context: FaultContext, parameters: ClientCutParameters) -> F
     """
     context.sleep_until(parameters.at_s)
     nodes = context.cluster.node_ids() if parameters.nodes == "all" else (context.leader(),)
-    return impair(
-        "client-isolated", context, parameters, [PacketDrop(node, clients=True) for node in nodes]
-    )
+    return impair(context, parameters, [PacketDrop(node, clients=True) for node in nodes])
 
 
 def drop_responses(context: FaultContext, parameters: SilenceParameters) -> FaultEvidence:
@@ -286,7 +279,6 @@ def drop_responses(context: FaultContext, parameters: SilenceParameters) -> Faul
     """
     context.sleep_until(parameters.at_s)
     return impair(
-        "responses-dropped",
         context,
         parameters,
         [PacketDrop(context.leader(), clients=True, incoming=False)],

@@ -54,12 +54,12 @@ RelayParameters = HoldParameters | DropParameters | ResetParameters
 
 
 def _injection(
-    kind: str, treatment: RelayTreatment
+    treatment: RelayTreatment,
 ) -> Callable[[FaultContext, RelayParameters], FaultEvidence]:
     def inject(context: FaultContext, parameters: RelayParameters) -> FaultEvidence:
         context.sleep_until(parameters.at_s)
         action = RelayAction(context.leader(), parameters.direction, treatment)
-        return impair(kind, context, parameters, [action])
+        return impair(context, parameters, [action])
 
     return inject
 
@@ -128,7 +128,7 @@ KINDS: Final = (
         FAMILY,
         "a relay holds the leader's responses, or the requests to it, until the heal",
         HoldParameters,
-        _injection("relay-held", "hold"),
+        _injection("hold"),
         _hold_effects,
         network=NETWORK,
         supports_external_cluster=True,
@@ -140,7 +140,7 @@ KINDS: Final = (
         "a relay drops the leader's responses, or the requests to it,"
         " and resets the connections at the heal",
         DropParameters,
-        _injection("relay-dropped", "drop"),
+        _injection("drop"),
         _drop_effects,
         network=NETWORK,
         supports_external_cluster=True,
@@ -152,7 +152,7 @@ KINDS: Final = (
         "a relay resets each connection on which the leader responds, or gets a request;"
         " the batch may or may not have been appended",
         ResetParameters,
-        _injection("relay-reset", "reset"),
+        _injection("reset"),
         _drop_effects,
         network=NETWORK,
         supports_external_cluster=True,

@@ -5,7 +5,7 @@ Which errors a broker sends, and what they mean: https://kafka.apache.org/protoc
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -57,7 +57,6 @@ enough of them do (`ReplicaManager.appendRecords`, `DelayedProduce`).
 class RequestsParameters(ImpairmentParameters):
     """Relays act on some requests of one API, or on the responses to them."""
 
-    fault_kind: ClassVar[str] = KIND
     api: str = Field(default="Produce", description="the API's name in Kafka's protocol")
     side: Direction = Field(
         default="responses", description="what the relays act on: requests, or their responses"
@@ -158,7 +157,6 @@ class RequestsParameters(ImpairmentParameters):
 class NodeRequestsParameters(RequestsParameters):
     """Relays act on some requests that brokers and controllers send to each other."""
 
-    fault_kind: ClassVar[str] = NODES_KIND
     api: str = Field(default="Fetch", description="the API's name in Kafka's protocol")
     listener: Literal["replication", "controller"] = Field(
         default="replication",
@@ -204,7 +202,7 @@ def act_on_requests(context: FaultContext, parameters: RequestsParameters) -> Fa
         "partition": None if parameters.partition < 0 else parameters.partition,
         "times": parameters.times or None,
     }
-    return impair(parameters.fault_kind, context, parameters, [RequestRule(**rule)])
+    return impair(context, parameters, [RequestRule(**rule)])
 
 
 def _effects(kind: str, parameters: RequestsParameters, _topology: Topology) -> FaultEffects:

@@ -298,7 +298,7 @@ def strike_and_heal(context: FaultContext, parameters: CommandParameters) -> Fau
         context.sleep_until_lasted(parameters.lasts_s)
         if "proof" in commands:
             took_effect = _prove(context, commands["proof"], timeout_s)
-    return context.fault_evidence(COMMAND, (leader,), took_effect=took_effect)
+    return context.fault_evidence((leader,), took_effect=took_effect)
 
 
 def _prove(context: FaultContext, words: Sequence[str], timeout_s: float) -> bool:

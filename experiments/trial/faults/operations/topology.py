@@ -86,7 +86,7 @@ def raise_partition_count(context: FaultContext, parameters: RaisedParameters) -
         f"the topic had {before} partitions, and {len(led)} with leaders"
         f" {context.elapsed_s():.2f} s after more were requested"
     )
-    return context.fault_evidence("partitions-raised", took_effect=len(led) > before)
+    return context.fault_evidence(took_effect=len(led) > before)
 
 
 def _all_with_leader(context: FaultContext, count: int) -> tuple[PartitionState, ...] | None:
@@ -173,7 +173,7 @@ def recreate_topic(context: FaultContext, parameters: RecreatedParameters) -> Fa
         context.sleep_until(parameters.heals_at_s())
     new_id = context.partition_with_leader().topic_id
     context.add_evidence(f"topic id {old_id} was deleted; the topic of its name is {new_id} now")
-    return context.fault_evidence("topic-recreated", took_effect=new_id != old_id)
+    return context.fault_evidence(took_effect=new_id != old_id)
 
 
 def _recreate(
@@ -254,7 +254,7 @@ def replace_node(context: FaultContext, parameters: ReplacedParameters) -> Fault
         context.sleep_until_lasted(parameters.restart_after_s)
         reacted = wait_for_leader_change(context, leader, parameters.patience_s)
         emptied = _replace_disk(context, leader)
-    return context.fault_evidence("node-replaced", (leader,), took_effect=reacted and emptied)
+    return context.fault_evidence((leader,), took_effect=reacted and emptied)
 
 
 def _replace_disk(context: FaultContext, node: int) -> bool:

@@ -355,7 +355,7 @@ def _kind(selector: TargetSelector, action: Action) -> FaultKind:
         context.sleep_until(parameters.at_s)
         targets = selector.find(context, parameters)
         took_effect = action.inject(context, selector, targets, parameters)
-        return context.fault_evidence(name, targets.nodes, took_effect=took_effect)
+        return context.fault_evidence(targets.nodes, took_effect=took_effect)
 
     def effects(kind: str, parameters: FaultParameters, topology: Topology) -> FaultEffects:
         of_one = action.effects(kind, parameters, topology)
@@ -416,9 +416,7 @@ def crash_leader_with_followers_behind(
             parameters.patience_s,
             LEADER.no_reaction(targets),
         )
-    return context.fault_evidence(
-        "leader-crash-behind", (leader, *followers), took_effect=took_effect
-    )
+    return context.fault_evidence((leader, *followers), took_effect=took_effect)
 
 
 def _crash_behind_effects(

@@ -76,7 +76,7 @@ def roll_cleanly(context: FaultContext, parameters: CleanRollingParameters) -> F
     def take_down(node: int) -> bool:
         return context.stop(node, parameters.end_within_s)
 
-    return _roll(context, parameters, "rolling-restart-clean", take_down)
+    return _roll(context, parameters, take_down)
 
 
 def roll_hard(context: FaultContext, parameters: RollingParameters) -> FaultEvidence:
@@ -86,13 +86,12 @@ def roll_hard(context: FaultContext, parameters: RollingParameters) -> FaultEvid
         context.kill(node)
         return True
 
-    return _roll(context, parameters, "rolling-restart-hard", take_down)
+    return _roll(context, parameters, take_down)
 
 
 def _roll(
     context: FaultContext,
     parameters: RollingParameters,
-    kind: str,
     take_down: Callable[[int], bool],
 ) -> FaultEvidence:
     """Restart each node in turn, however long that takes, until the load ends.
@@ -115,7 +114,7 @@ def _roll(
         context.add_evidence(f"{restarted} of {len(nodes)} nodes were restarted {before}")
     elif reactions < len(nodes):
         context.add_evidence(f"the cluster reacted to {reactions} of {len(nodes)} restarts")
-    return context.fault_evidence(kind, nodes, took_effect=restarted == reactions == len(nodes))
+    return context.fault_evidence(nodes, took_effect=restarted == reactions == len(nodes))
 
 
 def _restart(
@@ -222,7 +221,7 @@ def crash_repeatedly(context: FaultContext, parameters: StormParameters) -> Faul
     if crashes < parameters.times:
         context.add_evidence(f"{crashes} of {parameters.times} crashes came {IN_THE_LOAD}")
     return context.fault_evidence(
-        "restart-storm", (leader,), took_effect=took_effect and crashes == parameters.times
+        (leader,), took_effect=took_effect and crashes == parameters.times
     )
 
 
@@ -282,9 +281,7 @@ def crash_in_recovery(context: FaultContext, parameters: InRecoveryParameters) -
             parameters.patience_s,
             LEADER.no_reaction(targets),
         )
-    return context.fault_evidence(
-        "crash-in-recovery", (leader,), took_effect=began and stayed_fenced and reacted
-    )
+    return context.fault_evidence((leader,), took_effect=began and stayed_fenced and reacted)
 
 
 def _wait_for_recovery(context: FaultContext, log_sizes: dict[int, int], timeout_s: float) -> bool:

@@ -42,7 +42,7 @@ def crash_zookeeper_leader(context: FaultContext, parameters: EnsembleParameters
             parameters.patience_s,
             f"no ZooKeeper server took over from node {leader}",
         )
-    return context.fault_evidence("zookeeper-leader-crash", (leader,), took_effect=took_effect)
+    return context.fault_evidence((leader,), took_effect=took_effect)
 
 
 def _leader(context: FaultContext) -> int | None:

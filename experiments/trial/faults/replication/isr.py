@@ -117,7 +117,7 @@ def throttle_followers(context: FaultContext, parameters: ThrottledParameters) -
         took_effect = _take_out(context, followers, parameters.patience_s) and _stayed_out(
             context, parameters, followers
         )
-    return context.fault_evidence("followers-throttled", followers, took_effect=took_effect)
+    return context.fault_evidence(followers, took_effect=took_effect)
 
 
 def crash_leader_alone_in_isr(context: FaultContext, parameters: ShrunkParameters) -> FaultEvidence:
@@ -125,9 +125,7 @@ def crash_leader_alone_in_isr(context: FaultContext, parameters: ShrunkParameter
 
     It took effect if the partition lost its leader.
     """
-    return _crash_leader_alone(
-        "isr-shrunk-leader-crash", context, parameters, unclean_election=False
-    )
+    return _crash_leader_alone(context, parameters, unclean_election=False)
 
 
 def force_unclean_election(context: FaultContext, parameters: ShrunkParameters) -> FaultEvidence:
@@ -135,11 +133,11 @@ def force_unclean_election(context: FaultContext, parameters: ShrunkParameters) 
 
     It took effect if a replica that was out of sync was elected.
     """
-    return _crash_leader_alone("unclean-election", context, parameters, unclean_election=True)
+    return _crash_leader_alone(context, parameters, unclean_election=True)
 
 
 def _crash_leader_alone(
-    kind: str, context: FaultContext, parameters: ShrunkParameters, *, unclean_election: bool
+    context: FaultContext, parameters: ShrunkParameters, *, unclean_election: bool
 ) -> FaultEvidence:
     context.sleep_until(parameters.at_s)
     leader = context.leader()
@@ -156,7 +154,7 @@ def _crash_leader_alone(
                 context, leader, last, parameters, heals, unclean_election=unclean_election
             )
         )
-    return context.fault_evidence(kind, (leader, *followers), took_effect=took_effect)
+    return context.fault_evidence((leader, *followers), took_effect=took_effect)
 
 
 def _crash_leader(

@@ -109,7 +109,7 @@ def fence_producer(context: FaultContext, parameters: FencedParameters) -> Fault
             context.at_least_while_loaded(parameters.patience_s),
             "producer 0 got no fencing error",
         )
-    return context.fault_evidence("producer-fenced", took_effect=took_effect)
+    return context.fault_evidence(took_effect=took_effect)
 
 
 def _take_over_transactional_id(producer: ProducerProcess) -> None:
@@ -162,7 +162,7 @@ def abandon_transaction(context: FaultContext, parameters: AbandonedParameters) 
         )
         stuck = wait_for_stuck_offset(context)
         took_effect = stuck is not None and _wait_for_advance(context, stuck, parameters.patience_s)
-    return context.fault_evidence("transaction-abandoned", took_effect=took_effect)
+    return context.fault_evidence(took_effect=took_effect)
 
 
 def _crash_in_transaction(context: FaultContext, producer: ProducerProcess) -> int:
