@@ -338,15 +338,13 @@ def _reassignment(observations: TrialObservations) -> tuple[str, ...]:
     return ()
 
 
-def member_effects(kind: str, parameters: FaultParameters, _topology: Topology) -> FaultEffects:
+def member_effects(parameters: FaultParameters, _topology: Topology) -> FaultEffects:
     """Return the effects of a member that ends, is paused, joins or leaves.
 
     The brokers are not affected.
     """
     lasts_ms = (parameters.heals_at_s() - parameters.at_s) * 1000
-    return FaultEffects(
-        kind=kind, interrupts_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms
-    )
+    return FaultEffects(interrupts_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
 
 
 KINDS: Final = (

@@ -230,7 +230,7 @@ def _combine(parts: Sequence[_TimedEffects], amounts: Mapping[str, _Rule]) -> Fa
     """Return the combined effects. If a part sets a field without a rule, they are unknown."""
     rules = {**_COMMON_RULES, **amounts}
     effects_of_parts = [part.effects for part in parts]
-    combined = FaultEffects(kind="").model_copy(
+    combined = FaultEffects().model_copy(
         update={
             name: rule([getattr(effects, name) for effects in effects_of_parts])
             for name, rule in rules.items()

@@ -206,8 +206,8 @@ class FaultKind:
     inject: Callable[..., FaultEvidence]
     """Called with the fault context and the parameters when the load begins. Waits until the fault
     is due, injects it, heals it, and returns the evidence."""
-    effects: Callable[[str, Any, Topology], FaultEffects]
-    """Derives its effects from the name, the parameters and the topology; see `effects_of`."""
+    effects: Callable[[Any, Topology], FaultEffects]
+    """Derives its effects from the parameters and the topology; see `effects_of`."""
     required_capabilities: frozenset[Capability] = frozenset()
     """What the machine must be able to do, such as network namespaces."""
     network: NetworkKind = "loopback"
@@ -229,4 +229,5 @@ class FaultKind:
 
     def effects_of(self, parameters: Mapping[str, Scalar], topology: Topology) -> FaultEffects:
         """Return the effects of the fault with these parameters."""
-        return self.effects(self.kind, self.parameters.model_validate(dict(parameters)), topology)
+        effects = self.effects(self.parameters.model_validate(dict(parameters)), topology)
+        return effects.model_copy(update={"kind": self.kind})

@@ -62,53 +62,44 @@ class BitFlipParameters(CrashParameters):
 # Effects
 
 
-def power_loss_effects(kind: str, parameters: CrashParameters, topology: Topology) -> FaultEffects:
+def power_loss_effects(parameters: CrashParameters, topology: Topology) -> FaultEffects:
     """Return the effects: one node goes down and loses unsynced data.
 
     It may lead any partition, or be the controller.
     """
-    return crash_effects(kind, parameters, topology).model_copy(update={"power_loss": True})
+    return crash_effects(parameters, topology).model_copy(update={"power_loss": True})
 
 
-def power_loss_everywhere_effects(
-    kind: str, parameters: CrashParameters, topology: Topology
-) -> FaultEffects:
+def power_loss_everywhere_effects(parameters: CrashParameters, topology: Topology) -> FaultEffects:
     """Return the effects: all nodes go down at the same time and lose unsynced data.
 
     The restart does not wait for a reaction, as there is no node left to react.
     """
-    down = power_loss_effects(kind, parameters, topology)
+    down = power_loss_effects(parameters, topology)
     return down.model_copy(
         update={"nodes_down": topology.nodes, "heals_within_ms": down.heals_after_ms}
     )
 
 
-def truncation_effects(kind: str, parameters: CrashParameters, topology: Topology) -> FaultEffects:
+def truncation_effects(parameters: CrashParameters, topology: Topology) -> FaultEffects:
     """Return the effects of a power loss that also takes synced data above the recovery point."""
-    return power_loss_effects(kind, parameters, topology).model_copy(
-        update={"loses_synced_data": True}
-    )
+    return power_loss_effects(parameters, topology).model_copy(update={"loses_synced_data": True})
 
 
-def truncation_everywhere_effects(
-    kind: str, parameters: CrashParameters, topology: Topology
-) -> FaultEffects:
+def truncation_everywhere_effects(parameters: CrashParameters, topology: Topology) -> FaultEffects:
     """Return the effects of `truncation_effects` at every node."""
-    return power_loss_everywhere_effects(kind, parameters, topology).model_copy(
+    return power_loss_everywhere_effects(parameters, topology).model_copy(
         update={"loses_synced_data": True}
     )
 
 
-def slow_disk_effects(
-    kind: str, parameters: SlowDiskParameters, _topology: Topology
-) -> FaultEffects:
+def slow_disk_effects(parameters: SlowDiskParameters, _topology: Topology) -> FaultEffects:
     """Return the effects: one node waits for its disk, with its connections open.
 
     The metadata log is on the same disk, so the controller may fence the node.
     """
     lasts_ms = parameters.slow_s * 1000
     return FaultEffects(
-        kind=kind,
         nodes_paused=1,
         pause_ms=lasts_ms,
         may_affect_leader=True,
@@ -117,11 +108,11 @@ def slow_disk_effects(
     )
 
 
-def bit_flip_effects(kind: str, parameters: BitFlipParameters, topology: Topology) -> FaultEffects:
+def bit_flip_effects(parameters: BitFlipParameters, topology: Topology) -> FaultEffects:
     """Return the effects: the leader serves the changed bytes.
 
     If it crashes, it truncates its log there during recovery, synced or not.
     """
     if parameters.then == "read":
-        return FaultEffects(kind=kind, corrupts_records=True, may_affect_leader=True)
-    return crash_effects(kind, parameters, topology).model_copy(update={"loses_synced_data": True})
+        return FaultEffects(corrupts_records=True, may_affect_leader=True)
+    return crash_effects(parameters, topology).model_copy(update={"loses_synced_data": True})

@@ -194,13 +194,10 @@ def _sides(context: FaultContext, leader: int) -> tuple[tuple[int, ...], tuple[i
     return minority, tuple(node for node in (*brokers, *separate) if node not in minority)
 
 
-def _isolation_effects(
-    kind: str, parameters: PartitionParameters, _topology: Topology
-) -> FaultEffects:
+def _isolation_effects(parameters: PartitionParameters, _topology: Topology) -> FaultEffects:
     """Return the effects. The node may lead any partition, or be the active controller."""
     heals_ms = parameters.lasts_s * 1000
     return FaultEffects(
-        kind=kind,
         nodes_isolated=1,
         may_affect_leader=True,
         heals_after_ms=heals_ms,
@@ -208,20 +205,16 @@ def _isolation_effects(
     )
 
 
-def _follower_effects(
-    kind: str, parameters: PartitionParameters, topology: Topology
-) -> FaultEffects:
+def _follower_effects(parameters: PartitionParameters, topology: Topology) -> FaultEffects:
     """Return the effects. A follower of partition 0 may lead another partition, if there is one."""
-    return _isolation_effects(kind, parameters, topology).model_copy(
+    return _isolation_effects(parameters, topology).model_copy(
         update={"may_affect_leader": topology.partitions > 1}
     )
 
 
-def _controller_effects(
-    kind: str, parameters: PartitionParameters, topology: Topology
-) -> FaultEffects:
+def _controller_effects(parameters: PartitionParameters, topology: Topology) -> FaultEffects:
     """Return the effects. A dedicated controller leads no partition."""
-    effects = _isolation_effects(kind, parameters, topology)
+    effects = _isolation_effects(parameters, topology)
     if not topology.dedicated_controllers:
         return effects
     return effects.model_copy(
@@ -229,10 +222,10 @@ def _controller_effects(
     )
 
 
-def _split_effects(kind: str, parameters: SplitParameters, topology: Topology) -> FaultEffects:
+def _split_effects(parameters: SplitParameters, topology: Topology) -> FaultEffects:
     clients_cut_off = parameters.clients != "both"
     longest_ms = (parameters.lasts_s + parameters.patience_s) * 1000
-    return _isolation_effects(kind, parameters, topology).model_copy(
+    return _isolation_effects(parameters, topology).model_copy(
         update={
             "nodes_isolated": topology.nodes - topology.majority,
             "controllers_failed": max(0, (topology.dedicated_controllers - 1) // 2),
@@ -285,9 +278,7 @@ def drop_responses(context: FaultContext, parameters: SilenceParameters) -> Faul
     )
 
 
-def _client_isolation_effects(
-    kind: str, parameters: SilenceParameters, _topology: Topology
-) -> FaultEffects:
+def _client_isolation_effects(parameters: SilenceParameters, _topology: Topology) -> FaultEffects:
     """Return the effects: nodes are not affected.
 
     What the clients had sent is held in the kernel, and delivered at the heal whether the client
@@ -295,7 +286,6 @@ def _client_isolation_effects(
     """
     lasts_ms = parameters.lasts_s * 1000
     return FaultEffects(
-        kind=kind,
         clients_cut_off=True,
         requests_held_ms=lasts_ms,
         heals_after_ms=lasts_ms,
@@ -303,10 +293,8 @@ def _client_isolation_effects(
     )
 
 
-def _dropped_response_effects(
-    kind: str, parameters: SilenceParameters, topology: Topology
-) -> FaultEffects:
-    return _client_isolation_effects(kind, parameters, topology).model_copy(
+def _dropped_response_effects(parameters: SilenceParameters, topology: Topology) -> FaultEffects:
+    return _client_isolation_effects(parameters, topology).model_copy(
         update={"responses_lost": True}
     )
 

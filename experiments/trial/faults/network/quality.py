@@ -98,7 +98,7 @@ def lose_packets(context: FaultContext, parameters: PacketLossParameters) -> Fau
     return impair(context, parameters, [drop])
 
 
-def _effects(kind: str, parameters: ImpairmentParameters, _topology: Topology) -> FaultEffects:
+def _effects(parameters: ImpairmentParameters, _topology: Topology) -> FaultEffects:
     """Return the effects.
 
     At the worst nothing arrives in time: the controller may fence the leader, and its clients may
@@ -106,7 +106,6 @@ def _effects(kind: str, parameters: ImpairmentParameters, _topology: Topology) -
     """
     lasts_ms = parameters.lasts_s * 1000
     return FaultEffects(
-        kind=kind,
         nodes_isolated=1,
         clients_cut_off=True,
         requests_held_ms=lasts_ms,

@@ -91,7 +91,7 @@ def _require_lost_connections(
     )
 
 
-def _hold_effects(kind: str, parameters: HoldParameters, _topology: Topology) -> FaultEffects:
+def _hold_effects(parameters: HoldParameters, _topology: Topology) -> FaultEffects:
     """Return the effects: nodes are not affected.
 
     Held requests are delivered at the heal, whether the client still waits for them or not.
@@ -99,7 +99,6 @@ def _hold_effects(kind: str, parameters: HoldParameters, _topology: Topology) ->
     lasts_ms = parameters.lasts_s * 1000
     responses = parameters.direction == "responses"
     return FaultEffects(
-        kind=kind,
         clients_cut_off=True,
         responses_lost=responses,
         requests_held_ms=0 if responses else lasts_ms,
@@ -109,12 +108,11 @@ def _hold_effects(kind: str, parameters: HoldParameters, _topology: Topology) ->
 
 
 def _drop_effects(
-    kind: str, parameters: DropParameters | ResetParameters, _topology: Topology
+    parameters: DropParameters | ResetParameters, _topology: Topology
 ) -> FaultEffects:
     """Return the effects: dropped requests are never delivered."""
     lasts_ms = parameters.lasts_s * 1000
     return FaultEffects(
-        kind=kind,
         clients_cut_off=True,
         responses_lost=parameters.direction == "responses",
         heals_after_ms=lasts_ms,

@@ -205,7 +205,7 @@ def act_on_requests(context: FaultContext, parameters: RequestsParameters) -> Fa
     return impair(context, parameters, [RequestRule(**rule)])
 
 
-def _effects(kind: str, parameters: RequestsParameters, _topology: Topology) -> FaultEffects:
+def _effects(parameters: RequestsParameters, _topology: Topology) -> FaultEffects:
     """Return the effects: nodes are not affected.
 
     Of an error in a response that a broker would not send in this state, the effects are unknown:
@@ -218,7 +218,6 @@ def _effects(kind: str, parameters: RequestsParameters, _topology: Topology) -> 
     held_ms = {"hold": lasts_ms, "slow": lasts_ms, **late_ms}.get(parameters.action, 0.0)
     is_late_request = parameters.side == "requests" and held_ms > 0
     return FaultEffects(
-        kind=kind,
         known=not (
             parameters.action == "error"
             and tells_outcomes
@@ -233,13 +232,10 @@ def _effects(kind: str, parameters: RequestsParameters, _topology: Topology) -> 
     )
 
 
-def _node_effects(
-    kind: str, parameters: NodeRequestsParameters, topology: Topology
-) -> FaultEffects:
+def _node_effects(parameters: NodeRequestsParameters, topology: Topology) -> FaultEffects:
     """Return the effects: at the worst no node reaches another one, and each is fenced."""
     lasts_ms = parameters.lasts_s * 1000
     return FaultEffects(
-        kind=kind,
         known=parameters.action != "error",
         nodes_isolated=topology.nodes,
         may_affect_leader=True,

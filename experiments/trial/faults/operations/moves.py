@@ -169,10 +169,9 @@ def _is_complete(context: FaultContext, replicas: tuple[int, ...]) -> bool:
     )
 
 
-def _effects(kind: str, parameters: MovedParameters, _topology: Topology) -> FaultEffects:
+def _effects(parameters: MovedParameters, _topology: Topology) -> FaultEffects:
     away_ms = parameters.away_s * 1000
     return FaultEffects(
-        kind=kind,
         moves_leader=True,
         may_affect_leader=True,
         heals_after_ms=away_ms,

@@ -125,8 +125,8 @@ def require_known_by_producer(
     )
 
 
-def _raised_effects(kind: str, _parameters: RaisedParameters, _topology: Topology) -> FaultEffects:
-    return FaultEffects(kind=kind, adds_partitions=True)
+def _raised_effects(_parameters: RaisedParameters, _topology: Topology) -> FaultEffects:
+    return FaultEffects(adds_partitions=True)
 
 
 # A recreated topic
@@ -220,12 +220,9 @@ def _recreate(
         )
 
 
-def _recreated_effects(
-    kind: str, parameters: RecreatedParameters, _topology: Topology
-) -> FaultEffects:
+def _recreated_effects(parameters: RecreatedParameters, _topology: Topology) -> FaultEffects:
     gone_ms = parameters.gone_s * 1000
     return FaultEffects(
-        kind=kind,
         deletes_topic=True,
         may_affect_leader=True,
         heals_after_ms=gone_ms,
@@ -326,10 +323,8 @@ def _elect_uncleanly(context: FaultContext, topic: str, partition: int) -> bool:
     return not_needed is None
 
 
-def _replaced_effects(
-    kind: str, parameters: ReplacedParameters, topology: Topology
-) -> FaultEffects:
-    return crash_effects(kind, parameters, topology).model_copy(update={"loses_synced_data": True})
+def _replaced_effects(parameters: ReplacedParameters, topology: Topology) -> FaultEffects:
+    return crash_effects(parameters, topology).model_copy(update={"loses_synced_data": True})
 
 
 KINDS: Final = (

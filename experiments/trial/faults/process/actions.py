@@ -75,7 +75,7 @@ class Action:
     """For summaries, after `is` or `are`: `paused (SIGSTOP) for a while`."""
     inject: Callable[[FaultContext, TargetSelector, Targets, Any], bool]
     """Injects and heals the fault; returns whether it took effect."""
-    effects: Callable[[str, Any, Topology], FaultEffects]
+    effects: Callable[[Any, Topology], FaultEffects]
     """Returns the effects on one node."""
     default_parameters: type[FaultParameters]
     special_parameters: Mapping[str, type[FaultParameters]]
@@ -202,22 +202,21 @@ def _for_each(
 # Effects on one node
 
 
-def _stop_effects(kind: str, parameters: StopParameters, topology: Topology) -> FaultEffects:
+def _stop_effects(parameters: StopParameters, topology: Topology) -> FaultEffects:
     """Return the effects of a clean stop: those of a crash.
 
     A leader that shuts down hands over to a follower that need not have its last records, if acks
     is 1.
     """
-    crash = crash_effects(kind, parameters, topology)
+    crash = crash_effects(parameters, topology)
     return crash.model_copy(
         update={"heals_within_ms": crash.heals_within_ms + parameters.end_within_s * 1000}
     )
 
 
-def _pause_effects(kind: str, parameters: PauseParameters, _topology: Topology) -> FaultEffects:
+def _pause_effects(parameters: PauseParameters, _topology: Topology) -> FaultEffects:
     lasts_ms = parameters.pause_s * 1000
     return FaultEffects(
-        kind=kind,
         nodes_paused=1,
         pause_ms=lasts_ms,
         may_affect_leader=True,
@@ -357,8 +356,8 @@ def _kind(selector: TargetSelector, action: Action) -> FaultKind:
         took_effect = action.inject(context, selector, targets, parameters)
         return context.fault_evidence(targets.nodes, took_effect=took_effect)
 
-    def effects(kind: str, parameters: FaultParameters, topology: Topology) -> FaultEffects:
-        of_one = action.effects(kind, parameters, topology)
+    def effects(parameters: FaultParameters, topology: Topology) -> FaultEffects:
+        of_one = action.effects(parameters, topology)
         field = "nodes_down" if of_one.nodes_down else "nodes_paused"
         return of_one.model_copy(
             update={
@@ -419,10 +418,8 @@ def crash_leader_with_followers_behind(
     return context.fault_evidence((leader, *followers), took_effect=took_effect)
 
 
-def _crash_behind_effects(
-    kind: str, parameters: BehindParameters, topology: Topology
-) -> FaultEffects:
-    crash = crash_effects(kind, parameters, topology)
+def _crash_behind_effects(parameters: BehindParameters, topology: Topology) -> FaultEffects:
+    crash = crash_effects(parameters, topology)
     pause_ms = parameters.behind_s * 1000
     return crash.model_copy(
         update={

@@ -38,11 +38,10 @@ class CrashParameters(FaultParameters):
         return self.at_s + self.restart_after_s
 
 
-def crash_effects(kind: str, parameters: CrashParameters, _topology: Topology) -> FaultEffects:
+def crash_effects(parameters: CrashParameters, _topology: Topology) -> FaultEffects:
     """Return the effects of a crash. The node may lead any partition, or be the controller."""
     heals_ms = parameters.restart_after_s * 1000
     return FaultEffects(
-        kind=kind,
         nodes_down=1,
         may_affect_leader=True,
         heals_after_ms=heals_ms,

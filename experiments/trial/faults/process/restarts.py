@@ -151,7 +151,7 @@ def _is_healthy(context: FaultContext, node: int, within_s: float) -> bool:
     return True
 
 
-def _rolling_effects(kind: str, parameters: RollingParameters, topology: Topology) -> FaultEffects:
+def _rolling_effects(parameters: RollingParameters, topology: Topology) -> FaultEffects:
     """Return the effects: one node is down at any time, and every node is once.
 
     Between two restarts the cluster is healthy, and every record is delivered. So the heal that a
@@ -161,7 +161,6 @@ def _rolling_effects(kind: str, parameters: RollingParameters, topology: Topolog
     if isinstance(parameters, CleanRollingParameters):
         one_s += parameters.end_within_s
     return FaultEffects(
-        kind=kind,
         nodes_down=1,
         may_affect_leader=True,
         heals_within_ms=one_s * 1000,
@@ -225,8 +224,8 @@ def crash_repeatedly(context: FaultContext, parameters: StormParameters) -> Faul
     )
 
 
-def _storm_effects(kind: str, parameters: StormParameters, topology: Topology) -> FaultEffects:
-    return _repeated(crash_effects(kind, parameters, topology), parameters, parameters.times)
+def _storm_effects(parameters: StormParameters, topology: Topology) -> FaultEffects:
+    return _repeated(crash_effects(parameters, topology), parameters, parameters.times)
 
 
 # A crash during log recovery
@@ -337,10 +336,8 @@ def _stayed_fenced(
     return True
 
 
-def _in_recovery_effects(
-    kind: str, parameters: InRecoveryParameters, topology: Topology
-) -> FaultEffects:
-    repeated = _repeated(crash_effects(kind, parameters, topology), parameters, 2)
+def _in_recovery_effects(parameters: InRecoveryParameters, topology: Topology) -> FaultEffects:
+    repeated = _repeated(crash_effects(parameters, topology), parameters, 2)
     start_s = parameters.down_s + parameters.recovers_within_s
     late_ms = max(0.0, start_s - parameters.restart_after_s) * 1000
     return repeated.model_copy(update={"heals_within_ms": repeated.heals_within_ms + late_ms})

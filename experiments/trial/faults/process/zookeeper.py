@@ -60,11 +60,10 @@ def _leader_change(context: FaultContext, before: int) -> str | None:
     return None
 
 
-def _effects(kind: str, parameters: EnsembleParameters, topology: Topology) -> FaultEffects:
+def _effects(parameters: EnsembleParameters, topology: Topology) -> FaultEffects:
     """Return the effects: brokers run, but can neither elect leaders nor change an ISR."""
     after_ms = parameters.restart_after_s * 1000
     return FaultEffects(
-        kind=kind,
         zookeeper_server_down=True,
         zookeeper_unavailable=topology.zookeepers - 1 <= topology.zookeepers // 2,
         heals_after_ms=after_ms,

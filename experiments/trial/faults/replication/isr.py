@@ -473,16 +473,13 @@ def _ids(nodes: Sequence[int]) -> str:
     return format_list([str(node) for node in nodes]) or "none"
 
 
-def _throttled_effects(
-    kind: str, parameters: ThrottledParameters, topology: Topology
-) -> FaultEffects:
+def _throttled_effects(parameters: ThrottledParameters, topology: Topology) -> FaultEffects:
     """Return the effects.
 
     If there are more partitions, a follower of one may lead another, which moves when it is paused.
     """
     heals_ms = parameters.held_s * 1000
     return FaultEffects(
-        kind=kind,
         followers_out_of_sync=parameters.followers,
         may_affect_leader=topology.partitions > 1,
         heals_after_ms=heals_ms,
@@ -490,11 +487,10 @@ def _throttled_effects(
     )
 
 
-def _shrunk_effects(kind: str, parameters: ShrunkParameters, topology: Topology) -> FaultEffects:
+def _shrunk_effects(parameters: ShrunkParameters, topology: Topology) -> FaultEffects:
     heals_ms = (parameters.alone_s + parameters.restart_after_s) * 1000
     followers = topology.replication_factor - 1
     return FaultEffects(
-        kind=kind,
         nodes_down=1,
         followers_out_of_sync=followers,
         may_affect_leader=True,
@@ -503,8 +499,8 @@ def _shrunk_effects(kind: str, parameters: ShrunkParameters, topology: Topology)
     )
 
 
-def _unclean_effects(kind: str, parameters: ShrunkParameters, topology: Topology) -> FaultEffects:
-    return _shrunk_effects(kind, parameters, topology).model_copy(
+def _unclean_effects(parameters: ShrunkParameters, topology: Topology) -> FaultEffects:
+    return _shrunk_effects(parameters, topology).model_copy(
         update={"forces_unclean_election": True}
     )
 

@@ -166,20 +166,17 @@ def _is_answered(held: HeldRequest | None) -> bool:
     return held is not None and held.error_code is not None
 
 
-def _effects(kind: str, parameters: DelayedRequestParameters, _topology: Topology) -> FaultEffects:
+def _effects(parameters: DelayedRequestParameters, _topology: Topology) -> FaultEffects:
     return FaultEffects(
-        kind=kind,
         delays_transactional_request=True,
         clients_cut_off=True,
         heals_within_ms=parameters.patience_s * 1000,
     )
 
 
-def _produce_effects(
-    kind: str, parameters: DelayedRequestParameters, topology: Topology
-) -> FaultEffects:
+def _produce_effects(parameters: DelayedRequestParameters, topology: Topology) -> FaultEffects:
     """Return the effects: the batch may be appended when its client has given it up."""
-    return _effects(kind, parameters, topology).model_copy(
+    return _effects(parameters, topology).model_copy(
         update={"requests_held_ms": parameters.patience_s * 1000}
     )
 

@@ -319,10 +319,10 @@ def _offsets_now(context: FaultContext) -> StuckOffset | None:
 
 
 def _effects(
-    kind: str, parameters: FencedParameters | AbandonedParameters, _topology: Topology
+    parameters: FencedParameters | AbandonedParameters, _topology: Topology
 ) -> FaultEffects:
     return FaultEffects(
-        kind=kind, ends_transactional_producer=True, heals_within_ms=parameters.patience_s * 1000
+        ends_transactional_producer=True, heals_within_ms=parameters.patience_s * 1000
     )
 
 
