@@ -267,11 +267,7 @@ def _first_metadata(client: AdminClient, errors: Sequence[str]) -> Any | None:
 
 
 def _described(client: AdminClient, kind: Any, name: str) -> dict[str, str] | None:
-    """Return the settings of a broker or topic; `None`: the cluster does not permit to read them.
-
-    Raises:
-        InputError: it did not answer, or with an error.
-    """
+    """Return the settings of a broker or topic; `None`: it is not permitted to read them."""
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin._config import ConfigResource
 

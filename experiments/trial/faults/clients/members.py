@@ -268,11 +268,7 @@ def owner_of_observed_partition(context: FaultContext) -> MemberProcess:
 def _hold_owner(
     context: FaultContext, choose_breakpoint: BreakpointChoice
 ) -> tuple[MemberProcess, PendingBatch]:
-    """Return the owner of the observed partition, held at its breakpoint, and its batch.
-
-    Raises:
-        FaultMissed: as `owner_of_observed_partition`, or the member did not reach the breakpoint.
-    """
+    """Return the owner of the observed partition, held at its breakpoint, and its batch."""
     member = owner_of_observed_partition(context)
     try:
         return member, member.hold_at(choose_breakpoint(member))

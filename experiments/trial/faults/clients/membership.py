@@ -131,11 +131,6 @@ def _replace(context: FaultContext, member: MemberProcess, restart_after_s: floa
 
 
 def _group_of(context: FaultContext) -> ConsumerGroup:
-    """Return the first group.
-
-    Raises:
-        FaultMissed: there is none.
-    """
     group = context.clients.first_group() if context.clients else None
     if group is None:
         raise FaultMissed("there was no consumer group")

@@ -427,11 +427,7 @@ class FaultContext:
 
     @contextmanager
     def _if_still_up(self, node: int) -> Iterator[None]:
-        """Treat a node as missed that has exited by itself just before the signal.
-
-        Raises:
-            FaultMissed: it has.
-        """
+        """Treat a node as missed that has exited by itself just before the signal."""
         try:
             yield
         except SupervisorError:

@@ -154,14 +154,9 @@ def slow_disk(context: FaultContext, parameters: SlowDiskParameters) -> FaultEvi
 
 
 def _synced_write_s(context: FaultContext, node: int) -> float:
-    """Return how long a synced write to the node's disk takes, in seconds.
-
-    Raises:
-        FaultMissed: the write failed; another fault may have removed the disk.
-    """
     try:
         return context.cluster.disks.synced_write_s(node)
-    except OSError as error:
+    except OSError as error:  # another fault may have removed the disk
         raise FaultMissed(f"a write to node {node}'s disk failed: {error.strerror}") from error
 
 
@@ -201,9 +196,6 @@ def _flip(context: FaultContext, leader: int) -> bool:
     """Flip a bit in a batch that every replica has.
 
     Returns whether the batch's CRC was right before and is wrong now.
-
-    Raises:
-        FaultMissed: no batch is on all replicas.
     """
     disks, replicas = context.cluster.disks, context.partition_with_leader().replicas
     common_end_offset = min(

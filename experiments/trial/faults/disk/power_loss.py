@@ -115,9 +115,6 @@ def _pause_and_take_down(
         description: what is done to them, for the journal and the evidence.
         take_down: leaves them stopped, with their logs as they are then; returns whether it had its
             effect.
-
-    Raises:
-        FaultMissed: none of them runs.
     """
     with ExitStack() as locks:
         for node in sorted(nodes):

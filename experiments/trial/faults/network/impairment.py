@@ -98,14 +98,9 @@ def impair(
 
 
 def _begin(context: FaultContext, impairments: Sequence[NodeImpairment | RequestRule]) -> None:
-    """Begin to impair the traffic.
-
-    Raises:
-        FaultMissed: another fault impairs the same traffic already; a node has one relay.
-    """
     try:
         context.cluster.impair(context.name, impairments)
-    except ImpairmentConflict as conflict:
+    except ImpairmentConflict as conflict:  # a node has one relay
         raise FaultMissed(str(conflict)) from conflict
 
 

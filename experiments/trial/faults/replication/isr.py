@@ -186,11 +186,7 @@ def _crash_leader(
 
 
 def _elect_uncleanly(context: FaultContext) -> bool:
-    """Request an unclean election; return whether one was held.
-
-    Raises:
-        FaultMissed: Kafka refused, or did not answer.
-    """
+    """Request an unclean election; return whether one was held."""
     eligible = _eligible_leaders(context)
     with refusals_as_missed():
         not_needed = elect_leader(
@@ -386,11 +382,7 @@ _QUOTA_WINDOW_S: Final = 1.0
 
 
 def _set_quotas(context: FaultContext, heals: ExitStack) -> None:
-    """Throttle followers that are out of sync, on all nodes; return once the quota is used up.
-
-    Raises:
-        FaultMissed: a broker refused, or did not answer.
-    """
+    """Throttle followers that are out of sync, on all nodes; return once the quota is used up."""
     nodes = context.cluster.node_ids()
     heals.callback(_remove_quotas, context, nodes)
     with refusals_as_missed():
@@ -419,9 +411,6 @@ def _remove_quotas(context: FaultContext, nodes: tuple[int, ...]) -> None:
     """Remove the quotas of the topic and the nodes.
 
     Each node is asked itself, so this waits for a node that crashed.
-
-    Raises:
-        WaitTimeout: a node was not up in time, or refused.
     """
     _remove_topic_quotas(context)
     for node in nodes:
@@ -429,11 +418,7 @@ def _remove_quotas(context: FaultContext, nodes: tuple[int, ...]) -> None:
 
 
 def _remove_topic_quotas(context: FaultContext) -> None:
-    """Let the topic's followers catch up, whatever the nodes' quotas.
-
-    Raises:
-        WaitTimeout: no broker accepted the change in time.
-    """
+    """Let the topic's followers catch up, whatever the nodes' quotas."""
     _remove_configs(context, "topic", context.topic, _REPLICAS)
 
 

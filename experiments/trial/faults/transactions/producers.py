@@ -169,9 +169,6 @@ def _crash_in_transaction(context: FaultContext, producer: ProducerProcess) -> i
     """Crash the producer for good in a transaction; return how many records that contains.
 
     It crashes as soon as its open transaction contains some, but not yet all, of its records.
-
-    Raises:
-        FaultMissed: it was in no transaction with stored records.
     """
     try:
         records: int = context.wait_for(
