@@ -20,7 +20,7 @@ from ackbench.experiments.trial.faults.core import (
 )
 from ackbench.experiments.trial.faults.core.context import format_nodes
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
-from ackbench.experiments.trial.faults.core.evidence import no_controller
+from ackbench.experiments.trial.faults.core.evidence import no_controller, wait_for_leader_change
 from ackbench.experiments.trial.faults.core.kind import (
     TrialObservations,
     accept_evidence,
@@ -410,11 +410,7 @@ def crash_leader_with_followers_behind(
         for follower in followers:
             context.resume(follower)
         context.sleep_until_lasted(parameters.behind_s + parameters.restart_after_s)
-        took_effect = context.wait_for_reaction(
-            lambda: LEADER.reaction(context, targets),
-            parameters.patience_s,
-            LEADER.no_reaction(targets),
-        )
+        took_effect = wait_for_leader_change(context, leader, parameters.patience_s)
     return context.fault_evidence((leader, *followers), took_effect=took_effect)
 
 

@@ -19,6 +19,7 @@ from ackbench.experiments.trial.faults.core import (
 )
 from ackbench.experiments.trial.faults.core.context import IN_THE_LOAD
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.trial.faults.core.evidence import wait_for_leader_change
 from ackbench.experiments.trial.faults.process.actions import require_clean_shutdown
 from ackbench.experiments.trial.faults.process.parameters import (
     FAMILY,
@@ -26,7 +27,7 @@ from ackbench.experiments.trial.faults.process.parameters import (
     CrashParameters,
     crash_effects,
 )
-from ackbench.experiments.trial.faults.process.targets import LEADER, NODE, Targets
+from ackbench.experiments.trial.faults.process.targets import NODE, Targets
 from ackbench.infra.errors import WaitTimeout
 from ackbench.infra.kafka.logs import BrokerLogEvent
 
@@ -197,8 +198,7 @@ def crash_repeatedly(context: FaultContext, parameters: StormParameters) -> Faul
     It took effect if the partition lost its leader.
     """
     context.sleep_until(parameters.at_s)
-    targets = LEADER.find(context, parameters)
-    (leader,) = targets.nodes
+    leader = context.leader()
     cycle_s, crashes = parameters.up_s + parameters.down_s, 0
     with context.injected(leader) as heals:
         heals.callback(context.start, leader)
@@ -212,11 +212,7 @@ def crash_repeatedly(context: FaultContext, parameters: StormParameters) -> Faul
                 context.sleep_until_lasted(crash * cycle_s + parameters.down_s)
                 context.start(leader)
         context.sleep_until_lasted(parameters.heals_at_s() - parameters.at_s)
-        took_effect = context.wait_for_reaction(
-            lambda: LEADER.reaction(context, targets),
-            parameters.patience_s,
-            LEADER.no_reaction(targets),
-        )
+        took_effect = wait_for_leader_change(context, leader, parameters.patience_s)
     if crashes < parameters.times:
         context.add_evidence(f"{crashes} of {parameters.times} crashes came {IN_THE_LOAD}")
     return context.fault_evidence(
@@ -255,8 +251,7 @@ def crash_in_recovery(context: FaultContext, parameters: InRecoveryParameters) -
     unfenced nor in the ISR between the crashes, and the partition lost its leader.
     """
     context.sleep_until(parameters.at_s)
-    targets = LEADER.find(context, parameters)
-    (leader,) = targets.nodes
+    leader = context.leader()
     with context.injected(leader) as heals:
         heals.callback(context.start, leader)
         context.kill(leader)
@@ -275,11 +270,7 @@ def crash_in_recovery(context: FaultContext, parameters: InRecoveryParameters) -
         )
         stayed_fenced = _stayed_fenced(context, events, leader, started_ns)
         context.sleep_until_lasted(parameters.heals_at_s() - parameters.at_s)
-        reacted = context.wait_for_reaction(
-            lambda: LEADER.reaction(context, targets),
-            parameters.patience_s,
-            LEADER.no_reaction(targets),
-        )
+        reacted = wait_for_leader_change(context, leader, parameters.patience_s)
     return context.fault_evidence((leader,), took_effect=began and stayed_fenced and reacted)
 
 
