@@ -17,7 +17,6 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 import pyarrow as pa
@@ -94,12 +93,7 @@ class VerifiableProgram(SessionProcess):
         """Return the program; leaving the context kills it."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Kill the process unless it has exited."""
         self.kill()
         self._opened.close()
