@@ -32,7 +32,10 @@ class ProducerJob(ClientJob):
     round_robin_partitions: Annotated[int, Field(ge=0)] = 0
     """Assign partitions round robin over this many; 0: the client's partitioner chooses."""
     headers: Annotated[int, Field(ge=0, le=9)] = 0
-    """Headers per record; if not 0, digests of each record's fields are recorded, see `fields`."""
+    """Headers per record; if not 0, digests of each record's fields are recorded, see `fields`.
+
+    A header's name ends with its number, one digit.
+    """
     record_serving_brokers: bool = False
     """Whether to record which broker acknowledged each record, see `serving`."""
     transactions: Transactions | None = None
