@@ -15,10 +15,9 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-import pyarrow as pa
 
 from ackbench.experiments.ledger.result_tables import RESULTS
 from ackbench.spark_jobs.configuration import (
@@ -81,14 +80,12 @@ def measure(sweep: str, request: ContextRequest, *, skip_unfit: bool = False) ->
     ledgers = open_ledgers(sweep, skip_unfit=skip_unfit, limit=StepLimit.of(limit))
     if not ledgers.trials:  # a sweep without sealed trials has results without rows: no JVM needed
         with limited("writing results", StepLimit.of(limit)):
-            write_results(ledgers.files, ledgers.root, _no_results(), left_out=ledgers.left_out)
+            no_rows = {name: schema.empty_table() for name, schema in RESULTS.items()}
+            write_results(ledgers.files, ledgers.root, no_rows, left_out=ledgers.left_out)
         return
     from ackbench.spark_jobs.session import spark_context
 
-    with ResultsWriter(ledgers.files, ledgers.root) as results:
-        with spark_context(request) as context:
-            measured = _measure(context, ledgers, results, limit, skip_unfit=skip_unfit)
-        _commit(results, ledgers, measured, limit)
+    _measure(spark_context(request), ledgers, limit, skip_unfit=skip_unfit)
 
 
 def measure_in(context: SparkContext, sweep: str, *, skip_unfit: bool = False) -> None:
@@ -98,12 +95,30 @@ def measure_in(context: SparkContext, sweep: str, *, skip_unfit: bool = False) -
     with executor_failures(context):
         limit = context.getConf().get(LIMIT_SETTING)
     ledgers = open_ledgers(sweep, skip_unfit=skip_unfit, limit=StepLimit.of(limit))
-    with ResultsWriter(ledgers.files, ledgers.root) as results:
-        measured = _measure(context, ledgers, results, limit, skip_unfit=skip_unfit)
-        _commit(results, ledgers, measured, limit)
+    _measure(nullcontext(context), ledgers, limit, skip_unfit=skip_unfit)
 
 
 def _measure(
+    application: AbstractContextManager[SparkContext],
+    ledgers: Ledgers,
+    limit: str | None,
+    *,
+    skip_unfit: bool,
+) -> None:
+    """Measure the trials; commit their tables once the application's context has been left."""
+    with ResultsWriter(ledgers.files, ledgers.root) as results:
+        with application as context:
+            measured = _write_tables(context, ledgers, results, limit, skip_unfit=skip_unfit)
+        sha256 = {ledger.manifest.trial_id: ledger.sha256 for ledger in ledgers.trials}
+        unfit = {trial_id: str(error) for trial_id, error in measured.unfit.items()}
+        with limited("writing results", StepLimit.of(limit, ledgers.records)):
+            results.commit(
+                {trial_id: sha256[trial_id] for trial_id in measured.measured},
+                {**ledgers.left_out, **unfit},
+            )
+
+
+def _write_tables(
     context: SparkContext,
     ledgers: Ledgers,
     results: ResultsWriter,
@@ -125,7 +140,7 @@ def _measure(
     limit_of_step = StepLimit.of(limit, ledgers.records)
     with limited(step, limit_of_step, lambda: end_jobs(context)):
         with executor_failures(context):
-            measured = measure_trials(context, ledgers, unit_records(context))
+            measured = measure_trials(context, ledgers, _unit_records(context))
         if not skip_unfit:
             measured.require_all()
         for tables in sweep_parts(fetched(measured)):
@@ -133,23 +148,7 @@ def _measure(
         return measured
 
 
-def _commit(
-    results: ResultsWriter, ledgers: Ledgers, measured: MeasuredTrials, limit: str | None
-) -> None:
-    sha256 = {ledger.manifest.trial_id: ledger.sha256 for ledger in ledgers.trials}
-    unfit = {trial_id: str(error) for trial_id, error in measured.unfit.items()}
-    with limited("writing results", StepLimit.of(limit, ledgers.records)):
-        results.commit(
-            {trial_id: sha256[trial_id] for trial_id in measured.measured},
-            {**ledgers.left_out, **unfit},
-        )
-
-
-def _no_results() -> dict[str, pa.Table]:
-    return {name: schema.empty_table() for name, schema in RESULTS.items()}
-
-
-def unit_records(context: SparkContext) -> int:
+def _unit_records(context: SparkContext) -> int:
     """Return the most records of a unit: the setting `UNIT_RECORDS_SETTING`, or the default.
 
     Raises:

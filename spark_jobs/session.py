@@ -173,8 +173,9 @@ def driver_settings(
         settings |= _LOCAL_SETTINGS
     options = user.get(_DRIVER_OPTIONS, "")
     if not _USER_DRIVER_OPTIONS & user.keys():  # two garbage collectors would be an error
-        configuration = _log_configuration(request).as_uri()
-        options = f'"-Dlog4j2.configurationFile={configuration}" {request.java_options}'
+        configuration = request.work / "log4j2.properties"
+        configuration.write_text(_LOG4J.format(log=request.log))
+        options = f'"-Dlog4j2.configurationFile={configuration.as_uri()}" {request.java_options}'
     java = {_DRIVER_OPTIONS: options}
     if not is_local(master):
         java[_EXECUTOR_OPTIONS] = user.get(_EXECUTOR_OPTIONS, "")
@@ -214,12 +215,6 @@ def _variables(values: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def _log_configuration(request: ContextRequest) -> Path:
-    configuration = request.work / "log4j2.properties"
-    configuration.write_text(_LOG4J.format(log=request.log))
-    return configuration
 
 
 def _first_error(log: Path, begin_bytes: int) -> str | None:

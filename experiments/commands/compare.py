@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from rich import box
 from rich.table import Table
 
 from ackbench.experiments.commands.show import ResultFiles, gate_exit_code
-from ackbench.experiments.messages.console import console_for_results, print_text
+from ackbench.experiments.messages.console import console_for_results, print_text, result_table
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
 from ackbench.experiments.pages.report.comparison_files import comparison_cases, comparison_lines
 from ackbench.experiments.pages.report.comparison_page import render_comparison
@@ -149,14 +148,7 @@ def _print_unpaired(groups: Sequence[tuple[str, Sequence[str]]]) -> None:
 
 def _table(view: ComparedCellTexts) -> Table:
     title = f"{view.name} ({view.role})" if view.role else view.name
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        padding=(0, 1, 0, 0),
-        title=title,
-        title_justify="left",
-        title_style="bold",
-    )
+    table = result_table(title)
     for head in ("", "measure", "A", "B", "B against A", "p", "effect"):
         table.add_column(head, overflow="fold")
     styles = {"worse": "red", "better": "green"}
@@ -198,7 +190,7 @@ def print_matrix(home: Home, named: Sequence[str], *, markdown: bool) -> int:
 
 
 def _matrix_table(matrix: Matrix) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), show_lines=False)
+    table = result_table()
     for head in ("fault", "took effect", *column_heads(matrix)):
         table.add_column(head, overflow="fold")
     for row in matrix.rows:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Final, Self
 
 from ackbench.experiments.sweep.plan import Plan
@@ -50,12 +50,7 @@ class Interrupts:
         self._before = {number: signal.signal(number, self._count) for number in INTERRUPTS}
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Restore the handlers that were there before."""
         for number, before in self._before.items():
             signal.signal(number, before)

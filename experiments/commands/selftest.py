@@ -16,7 +16,7 @@ from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import InvalidLedger
 from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
 from ackbench.experiments.ledger.validation import validate_trial
-from ackbench.experiments.messages.console import console_for_results
+from ackbench.experiments.messages.console import console_for_results, result_table
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.results.selftest.check import CheckResult, check
 from ackbench.experiments.results.selftest.ledger_copy import LedgerCopy
@@ -138,10 +138,7 @@ def _signals_as_interrupts() -> Iterator[None]:
 
 
 def _print(results: Sequence[CheckResult]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    table = result_table()
     for head in ("planted", "expected", "found", ""):
         table.add_column(head, overflow="fold")
     for result in results:

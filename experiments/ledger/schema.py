@@ -49,6 +49,22 @@ ABANDONED: Final = "abandoned"
 The coordinator aborts the transaction after `transaction.timeout.ms`.
 """
 
+
+class Source(StrEnum):
+    """Who reported an event, and so how exact its time is; `docs/ledger.md` has the resolutions."""
+
+    TRIAL = "trial"
+    """The trial itself and its fault: exact."""
+    METADATA = "metadata"
+    """A broker's metadata, polled: the time between two answers."""
+    BROKER = "broker"
+    """The log of a broker or controller: one millisecond."""
+    CLIENT = "client"
+    """The client's own log: one millisecond."""
+    MACHINE = "machine"
+    """The kernel's figures of the trial's processes, sampled: the time between two samples."""
+
+
 _OUTCOME = pa.dictionary(pa.int8(), pa.string())
 
 
@@ -229,18 +245,3 @@ OPTIONAL_TABLES: Final = {
 the digests of the records' fields as sent and as replayed. `served`: which broker served the
 clients' records. `batches`: with an idempotent producer, if the brokers' files are accessible.
 """
-
-
-class Source(StrEnum):
-    """Who reported an event, and so how exact its time is; `docs/ledger.md` has the resolutions."""
-
-    TRIAL = "trial"
-    """The trial itself and its fault: exact."""
-    METADATA = "metadata"
-    """A broker's metadata, polled: the time between two answers."""
-    BROKER = "broker"
-    """The log of a broker or controller: one millisecond."""
-    CLIENT = "client"
-    """The client's own log: one millisecond."""
-    MACHINE = "machine"
-    """The kernel's figures of the trial's processes, sampled: the time between two samples."""

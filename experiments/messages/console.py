@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from ackbench.experiments.messages.visible import visible
@@ -43,6 +45,18 @@ def console_for_results(*, terminal: bool) -> Console:
     if terminal:
         return TerminalConsole()
     return TerminalConsole(width=PIPED_WIDTH, color_system=None, force_terminal=False)
+
+
+def result_table(title: str | None = None) -> Table:
+    """Return an empty table of results: a rule below the heads, and no frame."""
+    return Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        title=title,
+        title_justify="left",
+        title_style="bold",
+    )
 
 
 def print_text(console: Console, text: str, *, wrap: bool, style: str | None = None) -> None:

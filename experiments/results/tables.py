@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, Cell
-from ackbench.experiments.messages.console import print_text
+from ackbench.experiments.messages.console import print_text, result_table
 from ackbench.experiments.messages.phrases import plural
 from ackbench.experiments.results import wording
 from ackbench.experiments.results.changed_settings import changed_setting_lines
@@ -220,14 +219,7 @@ def _title(fault: str, first: CellResult, all_rows: Sequence[CellResult]) -> str
 
 def _table(title: str, columns: Sequence[_Column], rows: Sequence[int]) -> Table:
     """Return a table of some rows of the columns."""
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        padding=(0, 1, 0, 0),
-        title=title,
-        title_justify="left",
-        title_style="bold",
-    )
+    table = result_table(title)
     for column in columns:
         table.add_column(
             column.head,

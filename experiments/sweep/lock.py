@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Final, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -122,12 +121,7 @@ class SweepLock:
         replace_file(self._path, self._record.model_dump_json(), durable=False)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Remove the record and release the lock."""
         self._path.unlink(missing_ok=True)
         self._release()
@@ -192,12 +186,7 @@ class TaskLock(SweepLock):
             update={"dag_run": dag_run, "scheduler": _scheduler()}
         )
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Release the lock of the task; without a grace, end that of the DAG run too.
 
         Not while another task of the run has it: the record names the run until that one ends.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from types import TracebackType
 from typing import Final, Self
 
 from ackbench.experiments.ledger.schema import Source
@@ -51,12 +50,7 @@ class MetadataPoller:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop after the current poll."""
         self._ended.set()
         self._thread.join(_JOIN_TIMEOUT_S)

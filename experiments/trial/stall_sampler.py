@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from types import TracebackType
 from typing import Final, Self
 
 from ackbench.experiments.ledger.schema import Source
@@ -116,12 +115,7 @@ class StallSampler:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop after the current sample."""
         self._ended.set()
         self._thread.join(_JOIN_TIMEOUT_S)

@@ -103,6 +103,8 @@ def probe_cluster(connection: Mapping[str, Any]) -> ExternalClusterInfo:
     Raises:
         InputError: it cannot be reached, or refuses the authentication; with librdkafka's reason.
     """
+    from confluent_kafka.admin._resource import ResourceType
+
     client, errors = admin_client(connection)
     metadata = _first_metadata(client, errors)
     if metadata is None:
@@ -115,7 +117,7 @@ def probe_cluster(connection: Mapping[str, Any]) -> ExternalClusterInfo:
     return ExternalClusterInfo(
         str(metadata.cluster_id),
         brokers,
-        _settings(client, first.id),
+        _described(client, ResourceType.BROKER, str(first.id)),
         fetch_features(first.host, first.port, connection),
         {one.id: (one.host, one.port) for one in metadata.brokers.values()},
     )
@@ -264,18 +266,8 @@ def _first_metadata(client: AdminClient, errors: Sequence[str]) -> Any | None:
     return None
 
 
-def _settings(client: AdminClient, broker: int) -> dict[str, str] | None:
-    from confluent_kafka.admin._resource import ResourceType
-
-    return _described(client, ResourceType.BROKER, str(broker))
-
-
 def _described(client: AdminClient, kind: Any, name: str) -> dict[str, str] | None:
-    """Return the settings of a broker or topic; `None`: the cluster does not permit to read them.
-
-    Raises:
-        InputError: it did not answer, or with an error.
-    """
+    """Return the settings of a broker or topic; `None`: it is not permitted to read them."""
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin._config import ConfigResource
 

@@ -194,9 +194,6 @@ class Node:
         """Send a signal to the process, and remember it for the reason of the exit.
 
         A process that has ended just before is reaped first: this signal does not explain its exit.
-
-        Raises:
-            SupervisorError: there is no process any more.
         """
         self._reap_if_ended()
         process = self._require_process(action)

@@ -110,7 +110,8 @@ def spark_java_home(cache: Path) -> Path:
         f'done\nexec {shlex.quote(str(java_binary()))} "$@"\n'
     )
     if not program.exists() or program.read_text() != script:
-        _write_program(program, script)
+        program.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(program, script, mode=0o700)
     return program.parent.parent
 
 
@@ -145,8 +146,3 @@ def encode_key_store(certificates: Sequence[bytes]) -> bytes:
 
 def _encode_text(text: str) -> bytes:
     return struct.pack(">H", len(text)) + text.encode()
-
-
-def _write_program(path: Path, script: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, script, mode=0o700)

@@ -158,7 +158,7 @@ def _run_ivy(cache: Path, version: str, fetched: Path) -> None:
         *trusted,
         f"-Dkafka.version={version}",
         "-jar",
-        str(_ivy_jar()),
+        str(pyspark_jar("ivy")),
         *options,
         "-types",
         "jar",
@@ -190,13 +190,18 @@ def _ivy_error(output: str) -> str:
     )[:300]
 
 
-def _ivy_jar() -> Path:
+def pyspark_jar(name: str) -> Path:
+    """Return a jar that PySpark brings, such as `ivy` or `janino`.
+
+    Raises:
+        HarnessError: PySpark has no such jar.
+    """
     import pyspark
 
-    ivy_jars = sorted(Path(pyspark.__file__).parent.glob("jars/ivy-*.jar"))
-    if not ivy_jars:
-        raise HarnessError(f"PySpark has no jars/ivy-*.jar: {INSTALL} installs it")
-    return ivy_jars[-1]
+    jars = sorted(Path(pyspark.__file__).parent.glob(f"jars/{name}-[0-9]*.jar"))
+    if not jars:
+        raise HarnessError(f"PySpark has no jars/{name}-*.jar: {INSTALL} installs it")
+    return jars[-1]
 
 
 def _verify(folder: Path, locked: tuple[LockedJar, ...]) -> None:

@@ -20,8 +20,8 @@ from ackbench.infra.kafka.commands import tool_command
 METRICS: Final = ("BytesInPerSec", "BytesOutPerSec", "MessagesInPerSec")
 """Bytes from producers, bytes to consumers (followers have their own metric), and records from
 producers."""
-TIMEOUT_S: Final = 60.0
-NO_MATCH: Final = "No matched attributes"
+_TIMEOUT_S: Final = 60.0
+_NO_MATCH: Final = "No matched attributes"
 """JmxTool prints this and exits with 1 where the broker has no metric of the topic."""
 _TOOL: Final = "org.apache.kafka.tools.JmxTool"
 _OPTIONS: Final = ("-Xms32m", "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -47,30 +47,22 @@ def topic_metrics(cache: Path, version: str, pid: int, topic: str) -> Mapping[st
     """
     beans = f"kafka.server:type=BrokerTopicMetrics,topic={topic},*"
     arguments = (
-        "--jmx-url",
-        _management_url(pid),
-        "--one-time",
-        "--report-format",
-        "properties",
-        "--attributes",
-        "Count",
-        "--object-name",
-        beans,
+        *("--jmx-url", _management_url(pid), "--one-time", "--report-format", "properties"),
+        *("--attributes", "Count", "--object-name", beans),
     )
-    return parse_counts(
-        _run((*tool_command(cache, version, _TOOL, _OPTIONS, logs="-client"), *arguments))
-    )
+    tool = tool_command(cache, version, _TOOL, _OPTIONS, logs="-client")
+    return parse_counts(_run((*tool, *arguments)))
 
 
 def parse_counts(text: str) -> Mapping[str, int]:
     """Return the counts in JmxTool's output.
 
     Raises:
-        HarnessError: the output has neither counts nor `NO_MATCH`.
+        HarnessError: the output has no counts, and not because there is no such metric.
     """
     counts = {line["name"]: int(line["count"]) for line in _LINE.finditer(text)}
-    if not counts and NO_MATCH not in text:
-        raise HarnessError(f"JmxTool printed no counts: {' '.join(text.split())[-300:]}")
+    if not counts and _NO_MATCH not in text:
+        raise HarnessError(f"JmxTool printed no counts: {_end_of(text)}")
     return {name: counts.get(name, 0) for name in METRICS}
 
 
@@ -82,8 +74,7 @@ def _management_url(pid: int) -> str:
     url = _URL.search(status)
     if url is None:
         raise HarnessError(
-            f"jcmd reported no URL of the management agent of process {pid}: "
-            f"{' '.join(status.split())[-300:]}"
+            f"jcmd reported no URL of the management agent of process {pid}: {_end_of(status)}"
         )
     return url[0]
 
@@ -94,15 +85,19 @@ def _run(command: tuple[str, ...]) -> str:
             command,
             capture_output=True,
             text=True,
-            timeout=TIMEOUT_S,
+            timeout=_TIMEOUT_S,
             env=java_environment(),
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HarnessError(f"cannot run {Path(command[0]).name}: {error}") from error
-    if done.returncode != 0 and NO_MATCH not in done.stdout + done.stderr:
+    if done.returncode != 0 and _NO_MATCH not in done.stdout + done.stderr:
         raise HarnessError(
             f"{Path(command[0]).name} failed with exit code {done.returncode}: "
-            f"{' '.join((done.stderr or done.stdout).split())[-300:]}"
+            f"{_end_of(done.stderr or done.stdout)}"
         )
     return done.stdout + done.stderr
+
+
+def _end_of(text: str) -> str:
+    return " ".join(text.split())[-300:]

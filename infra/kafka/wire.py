@@ -182,10 +182,6 @@ class ResponseReader:
         return HarnessError(f"a Kafka response of {len(self._response)} bytes is too short")
 
 
-def _encode_ids(nodes: Iterable[int]) -> bytes:
-    return compact_array(struct.pack(">i", node) for node in nodes)
-
-
 def _read_ids(reader: ResponseReader) -> tuple[int, ...]:
     return reader.numbers(f">{max(reader.varint() - 1, 0)}i")
 
@@ -365,7 +361,9 @@ def reassignment_request(
         timeout_s: how long the controller may take to accept it. The move itself has no timeout.
     """
     partitions = (
-        struct.pack(">i", number) + _encode_ids(nodes) + NO_TAGS
+        struct.pack(">i", number)
+        + compact_array(struct.pack(">i", node) for node in nodes)
+        + NO_TAGS
         for number, nodes in replicas.items()
     )
     one_topic = compact_string(topic) + compact_array(partitions) + NO_TAGS

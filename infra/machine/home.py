@@ -278,11 +278,7 @@ def keep_files_private() -> None:
 
 @cache
 def _report_owner(root: Path, owner: int) -> None:
-    """Refuse the home of another user, who controls what is run from it; warn root, once.
-
-    Raises:
-        MachineError: this process is not root's.
-    """
+    """Refuse the home of another user, who controls what is run from it; warn root, once."""
     text = (
         f"the home folder {root} belongs to {_user_name(owner)}, not to {_user_name(os.geteuid())}"
     )

@@ -127,7 +127,7 @@ class ClusterBridge:
             (f"node{index}", f"{INTERFACE} netns {node.path}")
             for index, node in enumerate(self.nodes)
         ]
-        peers.append(("host", f"{self._host_interface} netns {_host_namespace()}"))
+        peers.append(("host", f"{self._host_interface} netns /proc/{os.getpid()}/ns/net"))
         pairs = [
             f"link add {port} type veth peer name {peer}\nlink set {port} master {_BRIDGE} up\n"
             for port, peer in peers
@@ -169,10 +169,6 @@ def remove_interface(name: str) -> bool:
 
 def _address_commands(address: str, interface: str) -> str:
     return f"addr add {address}/24 dev {interface}\nlink set {interface} up\n"
-
-
-def _host_namespace() -> str:
-    return f"/proc/{os.getpid()}/ns/net"
 
 
 def _create_namespace() -> int:

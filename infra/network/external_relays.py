@@ -136,9 +136,6 @@ class ExternalRelays:
 
         A node may come back with another address, for example in another pod: its relay connects
         to the one that was named last.
-
-        Raises:
-            HarnessError: there are too many nodes.
         """
         target = RelayTarget(*address, self._tls)
         if node_id in self._relays:

@@ -198,11 +198,8 @@ class HtbShaping:
             delay, jitter = self.shaping.delay_ms, self.shaping.jitter_ms
             queue = f"netem delay {delay:g}ms {jitter:g}ms limit 100000"
         leaf = f"qdisc add dev {INTERFACE} parent {class_id} {queue}\n"
-        return f"{'' if self._has_root() else root}{htb_class}{leaf}"
-
-    def _has_root(self) -> bool:
-        output = self.placement.namespace.run(("tc", "qdisc", "show", "dev", INTERFACE))
-        return "qdisc htb 1:" in output
+        queues = self.placement.namespace.run(("tc", "qdisc", "show", "dev", INTERFACE))
+        return f"{'' if 'qdisc htb 1:' in queues else root}{htb_class}{leaf}"
 
     def _remove_queue(self) -> None:
         """Remove the class, and the root queue with its last class."""

@@ -32,10 +32,10 @@ class RequestHoldMechanism:
     relays: tuple[Relay, ...]
     monotonic_ns: Callable[[], int] = time.monotonic_ns
     held: HeldRequest | None = field(default=None, init=False)
+    """What is reported about the request that is, or was, held; `None`: none was yet."""
     _connection: Connection | None = field(default=None, init=False)
-    """The connection on which a request is, or was, held."""
+    """The connection on which it is, or was, held."""
     _request: TransactionalRequest | None = field(default=None, init=False)
-    """The request that is, or was, held."""
     _unanswered: dict[tuple[Connection, int], TransactionalRequest] = field(
         default_factory=dict, init=False
     )
@@ -68,26 +68,19 @@ class RequestHoldMechanism:
 
     def treat_request(self, connection: Connection, frame: bytes) -> FrameTreatment:
         """Hold the request that is to be held, and what follows it on its connection."""
-        is_held = self._holds(connection, frame)
-        return FrameTreatment(frame, "hold" if is_held else None)
-
-    def _holds(self, connection: Connection, frame: bytes) -> bool:
-        """Return whether this is the request to hold; register what else the producer sends."""
         request = read_transactional_request(frame)
         if request is None or request.transactional_id != self.action.transactional_id:
-            return False
+            return FrameTreatment(frame)
         if self.held is None and request.api == self.action.request:
             self.held = HeldRequest(
                 connection.relay.node_id, request.api, request.version, self.monotonic_ns()
             )
             self._connection, self._request = connection, request
-            return True
-        if self.held is None:
-            return False
+            return FrameTreatment(frame, "hold")
         # A record that was sent before the transaction ended is not one of the next transaction.
-        if request.api == "EndTxn" or self._transaction_ended:
+        if self.held is not None and (request.api == "EndTxn" or self._transaction_ended):
             self._unanswered[connection, request.correlation_id] = request
-        return False
+        return FrameTreatment(frame)
 
     def treat_response(self, connection: Connection, frame: bytes) -> FrameTreatment:
         """Forward the response; follow the producer's transactions by it."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from types import TracebackType
 from typing import Any, Final, Self
 
 from ackbench.infra.errors import HarnessError
@@ -47,12 +46,7 @@ class TimedConnection:
         """Return the connection."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close it."""
         self._socket.close()
 

@@ -41,8 +41,11 @@ class AnomalyMeasure(Measure):
     def of(cls, unit: MeasuredUnit) -> AnomalyMeasure:
         """List the anomalous records and reads, and explain them."""
         anomalies = anomalies_of(unit)
-        needs_ranges = _has_loss_without_offset(anomalies)
-        ranges = trial_ranges(unit.arrays) if needs_ranges else APPENDED_RANGES.empty_table()
+        without_offset = anomalies.filter(
+            (pc.field("kind") == Anomaly.LOST) & pc.field("offset").is_null()
+        )
+        has_any = without_offset.num_rows > 0
+        ranges = trial_ranges(unit.arrays) if has_any else APPENDED_RANGES.empty_table()
         epochs = unit.arrays.rows.tables["epochs"]
         evidence = trial_evidence(unit.manifest, unit.events, epochs)
         return cls(explain_anomalies(anomalies, ranges, evidence))
@@ -82,8 +85,3 @@ def trial_ranges(unit: UnitArrays) -> pa.Table:
         return appended_ranges(unit.log)
     parts = map(ranges_of_rows, unit.rows.others.log_parts())
     return reduce(merge_ranges, parts, APPENDED_RANGES.empty_table())
-
-
-def _has_loss_without_offset(anomalies: pa.Table) -> bool:
-    lost = anomalies.filter((pc.field("kind") == "LOST") & pc.field("offset").is_null())
-    return bool(lost.num_rows)

@@ -132,7 +132,7 @@ class TrialEvidence:
                 event.at_ns,
                 event.node,
                 event.leader_epoch,
-                _first_known(event.offset, starts.get(event.leader_epoch)),
+                starts.get(event.leader_epoch) if event.offset is None else event.offset,
             )
             for event in changes
         )
@@ -214,7 +214,3 @@ def _event_order(event: TrialEvent) -> tuple[object, ...]:
 
 def _nulls_first(value: int | None) -> tuple[int, ...]:
     return () if value is None else (value,)
-
-
-def _first_known(*values: int | None) -> int | None:
-    return next((value for value in values if value is not None), None)

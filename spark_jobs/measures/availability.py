@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -103,6 +103,17 @@ class Responses:
         return Responses(
             self.slot[is_response], first_ns, last_ns, first_ns, self.records, int(last_ns.max())
         )
+
+
+Key = TypeVar("Key")
+
+
+def merge_responses(
+    one: Mapping[Key, Responses], two: Mapping[Key, Responses]
+) -> Mapping[Key, Responses]:
+    """Return the responses of two units of a trial, by what they are of."""
+    both = {key: one[key].merge(two[key]) for key in one.keys() & two.keys()}
+    return {**one, **two, **both}
 
 
 _Slots = tuple[IntColumn, IntColumn, IntColumn, IntColumn]
@@ -396,10 +407,10 @@ class AvailabilityMeasure(Measure):
 
     def __add__(self, other: AvailabilityMeasure) -> AvailabilityMeasure:
         """Return the responses of two units of a trial."""
-        one, two = self.responses, other.responses
-        both = {key: one[key].merge(two[key]) for key in one.keys() & two.keys()}
         return replace(
-            self, responses={**one, **two, **both}, attempts=self.attempts + other.attempts
+            self,
+            responses=merge_responses(self.responses, other.responses),
+            attempts=self.attempts + other.attempts,
         )
 
     def rows(self, trial: MeasuredTrial) -> Tables:

@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from ackbench.spark_jobs.io.arrays import HiddenRows, LogRows, OutputRows, Reads, UnitArrays
+from ackbench.spark_jobs.io.arrays import HiddenRows, LogRows, Reads, UnitArrays
 from ackbench.spark_jobs.io.columns import NO_NUMBER, NULL, BoolColumn, IntColumn
 from ackbench.spark_jobs.measures.fates import count_rows
 from ackbench.spark_jobs.measures.measure import (
@@ -125,14 +125,11 @@ def judged_reads(unit: UnitArrays) -> JudgedReads:
     if unit.output is None:
         return _of_topic(unit, unit.reads, log, manifest.begin_offsets, of_output=None)
     by_copiers = unit.reads.consumer > 0
-    output = _chosen_output(unit.output, unit.output.visible | manifest.shows_aborted)
+    rows, shown = unit.output, unit.output.visible | manifest.shows_aborted
+    output = HiddenRows(rows.record[shown], rows.partition[shown], rows.offset[shown])
     return _of_topic(
         unit, unit.reads.where(by_copiers), log, manifest.begin_offsets, of_output=False
     ) + _of_topic(unit, unit.reads.where(~by_copiers), [output], {}, of_output=True)
-
-
-def _chosen_output(output: OutputRows, shown: BoolColumn) -> HiddenRows:
-    return HiddenRows(output.record[shown], output.partition[shown], output.offset[shown])
 
 
 def _of_topic(

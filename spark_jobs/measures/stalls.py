@@ -10,10 +10,10 @@ this is plain Python, except for the times within many gaps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -128,21 +128,3 @@ def _spans_of(stalls: Sequence[Stall], process: str) -> Spans:
         for stall in stalls
         if stall.process in {process, *OF_EACH_CLIENT}
     )
-
-
-def stall_rows(stalls: TrialStalls) -> Iterator[Mapping[str, Any]]:
-    """Yield a trial's rows of `STALLS`, without trial_id."""
-    return (stall.model_dump(mode="json") for stall in stalls.stalls)
-
-
-def stall_columns(stalls: TrialStalls, manifest: TrialManifest) -> dict[str, int | None]:
-    """Return for how long a producer, and the consumer, was stalled within the load; null: unknown.
-
-    The load lasts until every record has settled.
-    """
-    sides = {"producer": stalls.any_producer, "consumer": stalls.consumer}
-    load = manifest.phases.load_begin_ns, manifest.phases.settled_ns
-    return {
-        f"{side}_stalled_ns": spans.total_within_ns(*load) if stalls.sampled else None
-        for side, spans in sides.items()
-    }

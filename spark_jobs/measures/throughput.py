@@ -19,7 +19,7 @@ import pyarrow as pa
 from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
 from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.spark_jobs.io.arrays import Attempts, Reads
-from ackbench.spark_jobs.io.columns import ACKED_CODE, NULL, IntColumn
+from ackbench.spark_jobs.io.columns import ACKED_CODE, NULL
 from ackbench.spark_jobs.measures.measure import (
     Measure,
     MeasuredTrial,
@@ -44,11 +44,10 @@ def count_timeline(attempts: Attempts, reads: Reads, phases: Phases) -> Timeline
         "acked_records": attempts.settled_ns[acked],
         "read_records": reads.received_ns,
     }
-    return {name: _slots(at_ns, phases.load_begin_ns) for name, at_ns in times.items()}
-
-
-def _slots(at_ns: IntColumn, begin_ns: int) -> ValueCounts:
-    return ValueCounts.of((at_ns - begin_ns) // TIMELINE_SLOT_NS)
+    return {
+        name: ValueCounts.of((at_ns - phases.load_begin_ns) // TIMELINE_SLOT_NS)
+        for name, at_ns in times.items()
+    }
 
 
 def timeline_table(timeline: Timeline) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The row of a trial, and the sums that must hold before any result is written."""
+"""The identity of a trial in its row, and the sums that must hold before a result is written."""
 
 from __future__ import annotations
 
@@ -34,15 +34,12 @@ REORDERED is missing: it has a row for each partition, and is counted once.
 
 
 def identity_columns(manifest: TrialManifest) -> dict[str, str]:
-    """Return which trial it is, and its cell."""
+    """Return the first columns of a trial's row: its id, its cell and its status."""
     return {
         "trial_id": manifest.trial_id,
         "cell": json.dumps(manifest.cell, sort_keys=True),
         "status": manifest.status.value,
     }
-
-
-# Sums: what was counted record by record, in different ways, and the row counts of the footers.
 
 
 class _CheckedSum(NamedTuple):
@@ -66,14 +63,12 @@ def check_sums(
     Raises:
         InvalidLedger: two counts differ; the message names the trial.
     """
-    for pair in (*_pairs(trial, row), *_anomaly_pairs(row, anomalies)):
-        if pair.first != pair.second:
-            raise InvalidLedger(
-                f"trial {trial.manifest.trial_id}: " + pair.message.format(pair.first, pair.second)
-            )
+    for first, second, message in (*_record_sums(trial, row), *_anomaly_sums(row, anomalies)):
+        if first != second:
+            raise InvalidLedger(f"trial {trial.manifest.trial_id}: {message.format(first, second)}")
 
 
-def _pairs(trial: MeasuredTrial, row: Mapping[str, Any]) -> Iterator[_CheckedSum]:
+def _record_sums(trial: MeasuredTrial, row: Mapping[str, Any]) -> Iterator[_CheckedSum]:
     ledger, reads = trial.ledger, trial[ReadCounts]
     latency, timeline = trial[LatencyMeasure], trial[Throughput].timeline
     yield _CheckedSum(
@@ -119,10 +114,9 @@ def _pairs(trial: MeasuredTrial, row: Mapping[str, Any]) -> Iterator[_CheckedSum
     )
 
 
-def _anomaly_pairs(
+def _anomaly_sums(
     row: Mapping[str, Any], anomalies: Callable[[Anomaly], int]
 ) -> Iterator[_CheckedSum]:
-    """Compare the records that were found one by one with the counts."""
     counts = {kind: row[column] or 0 for kind, column in _COUNTED_BY.items()}
     counts[Anomaly.UNKNOWN_ABSENT] = row["lost_high_records"] - row["lost_low_records"]
     for kind, count in counts.items():

@@ -19,7 +19,7 @@ import numpy as np
 from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.spark_jobs.io.arrays import LogRows, Reads
 from ackbench.spark_jobs.io.columns import NO_NUMBER, IntColumn
-from ackbench.spark_jobs.measures.availability import Responses, rows_by_number
+from ackbench.spark_jobs.measures.availability import Responses, merge_responses, rows_by_number
 from ackbench.spark_jobs.measures.consumers import GroupOffsets
 from ackbench.spark_jobs.measures.fates import count_rows
 from ackbench.spark_jobs.measures.reads import redelivered_rows
@@ -42,8 +42,6 @@ class GroupCounts:
 
     def merge(self, other: GroupCounts) -> GroupCounts:
         """Return the counts of two units of a trial; a record is in one of them only."""
-        mine, theirs = self.responses, other.responses
-        both = {number: mine[number].merge(theirs[number]) for number in mine.keys() & theirs}
         return GroupCounts(
             self.reads + other.reads,
             self.shown_records + other.shown_records,
@@ -51,7 +49,7 @@ class GroupCounts:
             self.missed_records + other.missed_records,
             self.expired_records + other.expired_records,
             self.redelivered_reads + other.redelivered_reads,
-            {**mine, **theirs, **both},
+            merge_responses(self.responses, other.responses),
         )
 
     def processing_gap_ns(self, phases: Phases) -> int:

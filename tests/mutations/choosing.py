@@ -33,6 +33,7 @@ JUDGED_BY_HISTORIES: Final = (
 JUDGED_BY_BOTH: Final = (
     "measures.availability",
     "measures.stalls",
+    "measures.stall_rows",
     "measures.compaction",
     "measures.consumed",
     "causes.anomalous_records",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from ackbench.experiments.ledger.quantities import CELL_PLACES, TRIAL_PLACES, Place, QuantityUnit
@@ -54,30 +53,18 @@ class CellDifference:
     difference: Difference
 
 
-def _path(path: str) -> Callable[[Any], Any]:
-    """Return a function that follows attributes and indices, and returns `None` at the first null.
-
-    Args:
-        path: names with dots, such as `loss.interval.low`; a number is an index.
-    """
-    steps = [int(step) if step.isdecimal() else step for step in path.split(".")]
+def _column(name: str, dtype: Dtype, text: str, path: str = "") -> Column[Any]:
+    """Return a column of an attribute, such as `loss.interval.low`; by default that of its name."""
+    attributes = (path or name).split(".")
 
     def value(row: Any) -> Any:
-        for step in steps:
+        for attribute in attributes:
             if row is None:
                 return None
-            row = row[step] if isinstance(step, int) else getattr(row, step)
+            row = getattr(row, attribute)
         return row
 
-    return value
-
-
-def _trial(name: str, dtype: Dtype, text: str, path: str = "") -> Column[TrialResult]:
-    return Column(name, dtype, text, _path(path or name))
-
-
-def _cell(name: str, dtype: Dtype, text: str, path: str = "") -> Column[CellResult]:
-    return Column(name, dtype, text, _path(path or name))
+    return Column(name, dtype, text, value)
 
 
 _LATENCY: Final = {
@@ -109,16 +96,16 @@ def _text(place: Place) -> str:
 
 
 TRIAL_COLUMNS: Final[tuple[Column[TrialResult], ...]] = (
-    _trial("trial_id", "string", "the trial's place in the order, and a digest"),
-    _trial("label", "string", "the cell as text"),
-    _trial("role", "string", "`cell`, `control` or `positive-control`"),
-    _trial("repeat", "Int64", "from 0; missing if the cell was refused"),
-    _trial("status", "string", "`sealed`, `void`, `incomplete`, `refused` or `failed`"),
-    _trial("reason", "string", "why the status is not `sealed`"),
-    _trial("took_effect", "boolean", "whether the fault had an effect", "fault.took_effect"),
+    _column("trial_id", "string", "the trial's place in the order, and a digest"),
+    _column("label", "string", "the cell as text"),
+    _column("role", "string", "`cell`, `control` or `positive-control`"),
+    _column("repeat", "Int64", "from 0; missing if the cell was refused"),
+    _column("status", "string", "`sealed`, `void`, `incomplete`, `refused` or `failed`"),
+    _column("reason", "string", "why the status is not `sealed`"),
+    _column("took_effect", "boolean", "whether the fault had an effect", "fault.took_effect"),
     *(Column(place.name, _dtype(place), _text(place), place.of) for place in TRIAL_PLACES),
     *(
-        _trial(
+        _column(
             f"{measure.value}_{name}_ms",
             "Float64",
             f"{text}: {quantile}",
@@ -127,7 +114,7 @@ TRIAL_COLUMNS: Final[tuple[Column[TrialResult], ...]] = (
         for measure, text in _LATENCY.items()
         for name, quantile in _QUANTILES.items()
     ),
-    _trial("host", "string", "the name of the host that ran the trial"),
+    _column("host", "string", "the name of the host that ran the trial"),
 )
 """After one column per axis of the experiment, with the axis' name."""
 
@@ -138,101 +125,101 @@ def _of_cell(place: Place) -> Column[CellResult]:
     if not place.is_spread:
         return Column(place.name, _dtype(place), f"sum: {_text(place)}", place.of)
     text = f"median over trials: {_text(place)}"
-    return _cell(place.name, "Float64", text, f"{place.name}.median")
+    return _column(place.name, "Float64", text, f"{place.name}.median")
 
 
 CELL_COLUMNS: Final[tuple[Column[CellResult], ...]] = (
-    _cell("label", "string", "the cell as text"),
-    _cell("role", "string", "`cell`, `control` or `positive-control`"),
-    _cell("added", "boolean", "planned as a control only, not by the experiment's axes"),
-    _cell("refused", "string", "the client's message if it refuses the cell"),
-    _cell("planned_trials", "Int64", "trials that were planned"),
-    _cell("sealed_trials", "Int64", "trials that are complete; all values are over these"),
-    _cell("void_trials", "Int64", "trials without observable effect, or disturbed"),
-    _cell("incomplete_trials", "Int64", "trials whose fault did not take full effect"),
-    _cell("failed_trials", "Int64", "trials that the harness could not complete"),
-    _cell("trials_with_loss", "Int64", "trials in which an acknowledged record was lost"),
-    _cell("loss_low", "Float64", f"{_INTERVAL} of the share of such trials", "loss.interval.low"),
-    _cell("loss_high", "Float64", "its upper bound", "loss.interval.high"),
-    _cell("trials_with_duplicates", "Int64", "trials in which a record was duplicated"),
-    _cell(
+    _column("label", "string", "the cell as text"),
+    _column("role", "string", "`cell`, `control` or `positive-control`"),
+    _column("added", "boolean", "planned as a control only, not by the experiment's axes"),
+    _column("refused", "string", "the client's message if it refuses the cell"),
+    _column("planned_trials", "Int64", "trials that were planned"),
+    _column("sealed_trials", "Int64", "trials that are complete; all values are over these"),
+    _column("void_trials", "Int64", "trials without observable effect, or disturbed"),
+    _column("incomplete_trials", "Int64", "trials whose fault did not take full effect"),
+    _column("failed_trials", "Int64", "trials that the harness could not complete"),
+    _column("trials_with_loss", "Int64", "trials in which an acknowledged record was lost"),
+    _column("loss_low", "Float64", f"{_INTERVAL} of the share of such trials", "loss.interval.low"),
+    _column("loss_high", "Float64", "its upper bound", "loss.interval.high"),
+    _column("trials_with_duplicates", "Int64", "trials in which a record was duplicated"),
+    _column(
         "duplication_low",
         "Float64",
         f"{_INTERVAL} of the share of such trials",
         "duplication.interval.low",
     ),
-    _cell("duplication_high", "Float64", "its upper bound", "duplication.interval.high"),
-    _cell("overloaded_trials", "Int64", "trials that were not measured under their own conditions"),
+    _column("duplication_high", "Float64", "its upper bound", "duplication.interval.high"),
+    _column(
+        "overloaded_trials", "Int64", "trials that were not measured under their own conditions"
+    ),
     *map(_of_cell, CELL_PLACES),
-    _cell(
+    _column(
         "unavailable_low_ms",
         "Float64",
         f"{_INTERVAL} of the median of unavailable_ms",
         "outage_ms.interval.low",
     ),
-    _cell("unavailable_high_ms", "Float64", "its upper bound", "outage_ms.interval.high"),
-    _cell("ack_p99_ms", "Float64", "median over trials of the p99, ms", "ack_p99_ms.median"),
-    _cell("ack_p99_low_ms", "Float64", f"{_INTERVAL} of that median", "ack_p99_ms.interval.low"),
-    _cell("ack_p99_high_ms", "Float64", "its upper bound", "ack_p99_ms.interval.high"),
+    _column("unavailable_high_ms", "Float64", "its upper bound", "outage_ms.interval.high"),
+    _column("ack_p99_ms", "Float64", "median over trials of the p99, ms", "ack_p99_ms.median"),
+    _column("ack_p99_low_ms", "Float64", f"{_INTERVAL} of that median", "ack_p99_ms.interval.low"),
+    _column("ack_p99_high_ms", "Float64", "its upper bound", "ack_p99_ms.interval.high"),
 )
 """After one column per axis of the experiment, with the axis' name."""
 
 VERDICT_COLUMNS: Final[tuple[Column[JudgedClause], ...]] = (
-    Column("label", "string", "the cell as text", attrgetter("cell.label")),
-    Column("guarantee", "string", "such as `no-acked-loss`", attrgetter("clause.guarantee.name")),
-    Column(
+    _column("label", "string", "the cell as text", "cell.label"),
+    _column("guarantee", "string", "such as `no-acked-loss`", "clause.guarantee.name"),
+    _column(
         "guaranteed",
         "boolean",
         "whether Kafka guarantees it to the cell",
-        attrgetter("clause.guaranteed"),
+        "clause.guaranteed",
     ),
-    Column(
+    _column(
         "verdict",
         "string",
         "`HELD`, `VIOLATED`, `NOT GUARANTEED` or `UNKNOWN`",
-        _path("judgement.verdict.value"),
+        "judgement.verdict.value",
     ),
-    Column(
-        "seen", "boolean", "whether a trial showed a violation", _path("judgement.violation_seen")
-    ),
-    Column("seen_trials", "Int64", "in how many trials", _path("judgement.share.seen")),
-    Column("judged_trials", "Int64", "of how many that can tell", _path("judgement.share.of")),
-    Column("reason", "string", "the rule of the contract", attrgetter("clause.reason")),
-    Column("source", "string", "the URL of Kafka's documentation", attrgetter("clause.source")),
+    _column("seen", "boolean", "whether a trial showed a violation", "judgement.violation_seen"),
+    _column("seen_trials", "Int64", "in how many trials", "judgement.share.seen"),
+    _column("judged_trials", "Int64", "of how many that can tell", "judgement.share.of"),
+    _column("reason", "string", "the rule of the contract", "clause.reason"),
+    _column("source", "string", "the URL of Kafka's documentation", "clause.source"),
 )
 """After one column per axis of the experiment, with the axis' name."""
 
 DIFFERENCE_COLUMNS: Final[tuple[Column[CellDifference], ...]] = (
-    Column("a_label", "string", "the cell of sweep A", attrgetter("cell.a_label")),
-    Column("b_label", "string", "the cell of sweep B", attrgetter("cell.b_label")),
-    Column(
+    _column("a_label", "string", "the cell of sweep A", "cell.a_label"),
+    _column("b_label", "string", "the cell of sweep B", "cell.b_label"),
+    _column(
         "measure",
         "string",
         "`loss`, `duplicates`, `latency_p99`, `outage` or `throughput`",
-        attrgetter("difference.measure.value"),
+        "difference.measure.value",
     ),
-    Column("paired", "boolean", "whether trials were paired by seed", _path("difference.paired")),
-    Column("trials", "Int64", "pairs, or trials of the smaller cell", _path("difference.trials")),
-    Column(
+    _column("paired", "boolean", "whether trials were paired by seed", "difference.paired"),
+    _column("trials", "Int64", "pairs, or trials of the smaller cell", "difference.trials"),
+    _column(
         "difference",
         "Float64",
         "B - A: of shares, or of medians in the measure's unit",
-        _path("difference.difference"),
+        "difference.difference",
     ),
-    Column(
+    _column(
         "difference_low",
         "Float64",
         f"its {_INTERVAL}",
-        _path("difference.difference_interval.low"),
+        "difference.difference_interval.low",
     ),
-    Column(
+    _column(
         "difference_high",
         "Float64",
         "its upper bound",
-        _path("difference.difference_interval.high"),
+        "difference.difference_interval.high",
     ),
-    Column("ratio", "Float64", "B / A; missing for shares", _path("difference.ratio")),
-    Column("ratio_low", "Float64", f"its {_INTERVAL}", _path("difference.ratio_interval.low")),
-    Column("ratio_high", "Float64", "its upper bound", _path("difference.ratio_interval.high")),
-    Column("p_value", "Float64", "of the test of no difference", _path("difference.p_value")),
+    _column("ratio", "Float64", "B / A; missing for shares", "difference.ratio"),
+    _column("ratio_low", "Float64", f"its {_INTERVAL}", "difference.ratio_interval.low"),
+    _column("ratio_high", "Float64", "its upper bound", "difference.ratio_interval.high"),
+    _column("p_value", "Float64", "of the test of no difference", "difference.p_value"),
 )

@@ -176,10 +176,9 @@ def _row(one: IndexedSweep) -> tuple[str, ...]:
 def _table(
     sweeps: Sequence[IndexedSweep], heads: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> Table:
-    from rich import box
-    from rich.table import Table
+    from ackbench.experiments.messages.console import result_table
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    table = result_table()
     for head in heads:
         if head in _RIGHT:
             table.add_column(head, no_wrap=True, justify="right")

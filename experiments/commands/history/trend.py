@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rich import box
 from rich.table import Table
 
 from ackbench.experiments.commands.history.sweeps import announce_summaries
 from ackbench.experiments.errors import NotComparable, UnknownName
-from ackbench.experiments.messages.console import console_for_results, print_text
+from ackbench.experiments.messages.console import console_for_results, print_text, result_table
 from ackbench.experiments.messages.phrases import did_you_mean, shorten
 from ackbench.experiments.messages.terminal import echo_json
 from ackbench.experiments.results.history.index import (
@@ -151,14 +150,7 @@ def _lines(found: Trend) -> Iterator[str]:
 
 
 def _table(cell: TrendCell, width: int) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        padding=(0, 1, 0, 0),
-        title=cell.label,
-        title_justify="left",
-        title_style="bold",
-    )
+    table = result_table(cell.label)
     table.add_column("", no_wrap=True)
     for head in ("lowest", "highest", "newest", "95 % interval"):
         table.add_column(head, justify="right", no_wrap=True)

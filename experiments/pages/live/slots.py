@@ -72,7 +72,6 @@ class RecentLatency:
 
     p50_ms: float
     p99_ms: float
-    highest_ms: float
 
 
 @dataclass(frozen=True)
@@ -103,8 +102,8 @@ class LatencyCounter:
             np.searchsorted(self._bounds_ns, latency_ns), minlength=self._buckets.size
         )
         self._sum_ns += int(latency_ns.sum())
-        p50, p99, highest = np.percentile(latency_ns, [50, 99, 100], method="inverted_cdf") / 1e6
-        self._recent = RecentLatency(float(p50), float(p99), float(highest))
+        p50, p99 = np.percentile(latency_ns, [50, 99], method="inverted_cdf") / 1e6
+        self._recent = RecentLatency(float(p50), float(p99))
 
     def counts(self) -> LatencyCounts:
         """Return the counts so far."""

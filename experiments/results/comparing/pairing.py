@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from ackbench.experiments.results.comparing.findings import DifferenceTest, Missing, MissingCode
 from ackbench.experiments.verdicts.statistics import (
@@ -19,6 +19,7 @@ from ackbench.experiments.verdicts.statistics import (
     share,
 )
 
+Value = TypeVar("Value")
 RESAMPLES: Final = 9999
 SEED: Final = 20_260_101
 """A fixed seed, so that equal values have equal p-values."""
@@ -62,7 +63,7 @@ def paired_numbers(a: Mapping[int, float], b: Mapping[int, float]) -> Difference
         a: the numbers of one cell; equal keys make a pair, and a trial without one is left out.
         b: the numbers of the other cell.
     """
-    pairs = [(a[key], b[key]) for key in _common_keys(a, b)]
+    pairs = _pairs(a, b)
     differences = [after - before for before, after in pairs]
     ratios = []
     if all(before > 0 for before, _ in pairs):
@@ -91,7 +92,7 @@ def paired_shares(a: Mapping[int, bool], b: Mapping[int, bool]) -> DifferenceFig
         a: the answers of one cell; equal keys make a pair, and a trial without one is left out.
         b: the answers of the other cell.
     """
-    pairs = [(a[key], b[key]) for key in _common_keys(a, b)]
+    pairs = _pairs(a, b)
     only_a, only_b = pairs.count((True, False)), pairs.count((False, True))
     total, differing = len(pairs), only_a + only_b
     return DifferenceFigures(
@@ -107,12 +108,11 @@ def paired_shares(a: Mapping[int, bool], b: Mapping[int, bool]) -> DifferenceFig
     )
 
 
-def _common_keys(a: Mapping[int, object], b: Mapping[int, object]) -> list[int]:
-    return [key for key in a if key in b]
+def _pairs(a: Mapping[int, Value], b: Mapping[int, Value]) -> list[tuple[Value, Value]]:
+    return [(value, b[key]) for key, value in a.items() if key in b]
 
 
 def _missing(pairs: int, differing: int, *, ratio: bool = True) -> Iterator[Missing]:
-    """Yield why figures are missing."""
     if pairs == 0:
         yield Missing(code=MissingCode.NO_PAIRS, trials=0)
         return

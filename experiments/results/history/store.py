@@ -12,7 +12,6 @@ import sqlite3
 import zlib
 from collections.abc import Iterable
 from contextlib import closing, suppress
-from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import quote
 
@@ -92,12 +91,7 @@ class SummaryStore:
         """Return the store."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the file."""
         self._database.close()
 

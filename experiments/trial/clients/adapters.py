@@ -103,7 +103,7 @@ def built_command(
         ClientLibraryError: it could not be built; with the last line of the build.
     """
     release = version or adapters()[kind].version
-    folder = _folder(home_cache, kind, release)
+    folder = home_cache / "adapters" / f"{kind}-{release}-{_digest_of_source(kind)}"
     built = folder / _BUILT
     if not built.is_file():
         with exclusive_lock(folder):
@@ -146,10 +146,6 @@ def _build(folder: Path, kind: ClientKind, version: str) -> None:
             f"client {kind} {version} could not be built ({failed}): {reason}; its log: {log}"
         )
     replace_file(folder / _BUILT, adapters()[kind].model_dump_json())
-
-
-def _folder(home_cache: Path, kind: ClientKind, version: str) -> Path:
-    return home_cache / "adapters" / f"{kind}-{version}-{_digest_of_source(kind)}"
 
 
 @cache

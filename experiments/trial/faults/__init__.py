@@ -35,8 +35,8 @@ def _no_fault(_context: FaultContext, _parameters: FaultParameters) -> FaultEvid
     return FaultEvidence(kind="none", took_effect=True, evidence=("no fault was requested",))
 
 
-def _no_effects(kind: str, _parameters: FaultParameters, _topology: Topology) -> FaultEffects:
-    return FaultEffects(kind=kind)
+def _no_effects(_parameters: FaultParameters, _topology: Topology) -> FaultEffects:
+    return FaultEffects()
 
 
 _ALL: Final = (

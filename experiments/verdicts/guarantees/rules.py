@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
@@ -13,13 +14,15 @@ from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
 class Rule:
     """One line of the contract; a clause is the rule applied to one cell."""
 
+    guaranteed: bool | None
+    """`None`: the contract does not know enough of the cell."""
     condition: str
     """`when` as text."""
     when: Callable[[Circumstances], bool]
-    guaranteed: bool | None
-    """`None`: unknown."""
     reason: str
+    """The mechanism that keeps the guarantee or breaks it, or the fact that is unknown."""
     source: str
+    """A URL."""
     figures: str = ""
     """A format string that a clause appends to `reason`; `c` is the cell's circumstances."""
 
@@ -34,45 +37,11 @@ def first_rule(rules: Iterable[Rule], circumstances: Circumstances) -> Rule:
     return next(rule for rule in rules if rule.when(circumstances))
 
 
-def guaranteed(
-    condition: str,
-    when: Callable[[Circumstances], bool],
-    reason: str,
-    source: str,
-    figures: str = "",
-) -> Rule:
-    """Return a rule that guarantees."""
-    return Rule(condition, when, True, reason, source, figures)
-
-
-def not_guaranteed(
-    condition: str,
-    when: Callable[[Circumstances], bool],
-    reason: str,
-    source: str,
-    figures: str = "",
-) -> Rule:
-    """Return a rule that does not guarantee; `reason` names the mechanism that breaks it."""
-    return Rule(condition, when, False, reason, source, figures)
-
-
-def unknown(
-    condition: str,
-    when: Callable[[Circumstances], bool],
-    reason: str,
-    source: str,
-    figures: str = "",
-) -> Rule:
-    """Return a rule for cells of which the contract does not know enough.
-
-    Args:
-        condition: `when` as text.
-        when: whether a fact that decides is unknown, as Kafka's version of an external cluster.
-        reason: which fact is unknown, and why the guarantee depends on it.
-        source: URL of what makes the guarantee depend on the fact.
-        figures: as of `Rule`.
-    """
-    return Rule(condition, when, None, reason, source, figures)
+guaranteed: Final = partial(Rule, True)
+not_guaranteed: Final = partial(Rule, False)
+unknown: Final = partial(Rule, None)
+"""The condition of an unknown rule is that a fact is unknown, as Kafka's version may be of an
+external cluster."""
 
 
 # Sources: anchors of the official documentation, and Kafka Improvement Proposals.

@@ -36,6 +36,7 @@ CASES = {
     ],
     "ackbench.spark_jobs.measures.availability": [MEASURES / "test_availability.py"],
     "ackbench.spark_jobs.measures.stalls": [MEASURES / "test_availability.py"],
+    "ackbench.spark_jobs.measures.stall_rows": [MEASURES / "test_availability.py"],
     "ackbench.spark_jobs.measures.compaction": [MEASURES / "test_compaction.py"],
     "ackbench.spark_jobs.measures.consumed": [MEASURES / "test_consumed.py"],
 }

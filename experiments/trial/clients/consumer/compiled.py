@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 import numpy as np
@@ -73,16 +72,11 @@ class CompiledConsumer:
         """Return the consumer; no partition is assigned yet."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Close the consumer; a group member leaves its group."""
         library().rd_kafka_queue_destroy(self._queue)
         library().rd_kafka_consumer_close(self._client.address)
-        self._client.__exit__(kind, error, trace)
+        self._client.__exit__(*error)
 
     def effective_settings(self) -> dict[str, str]:
         """Return all settings of the client; see `Client.effective_settings`."""

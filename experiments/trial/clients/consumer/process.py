@@ -27,68 +27,46 @@ from ackbench.experiments.trial.clients.librdkafka.interceptor_tables import (
 )
 from ackbench.experiments.trial.clients.librdkafka.log import read_client_log
 from ackbench.experiments.trial.clients.librdkafka.versions import library_variables
+from ackbench.experiments.trial.clients.process.client_job import ClientJob
 from ackbench.experiments.trial.clients.process.client_process import DONE, FINISH, ClientProcess
 from ackbench.experiments.trial.clients.process.fork_server import SpawnRequest
 from ackbench.experiments.trial.clients.process.mapped_file import reserve
-from ackbench.experiments.trial.events.clock import anchor_ns
 from ackbench.experiments.trial.events.journal import Event
 
 _MARGIN_S: Final = 10.0
 """How long a process may take to report its result after its own time limit."""
 
 
-class ConsumerJob(Frozen):
+class ConsumerJob(ClientJob):
     """The job description of a consumer."""
 
     consumer: Annotated[int, Field(ge=0)] = 0
     generation: Annotated[int, Field(ge=0)] = 0
-    client_version: str | None = None
-    """The version of librdkafka; `None`: the installed one."""
-    bootstrap_servers: str
-    topic: str
     partitions: Annotated[int, Field(gt=0)]
     settings: dict[str, str]
     """The effective settings, as far as they matter for correctness.
 
     `enable.partition.eof` is set in addition: it shows that a partition has been fetched.
     """
-    passed: dict[str, str] | None = None
-    """The settings to pass if the client keeps its own defaults; `None`: pass all of `settings`."""
-    token: Annotated[int, Field(ge=0, lt=2**63)]
-    """Identifies the trial's records."""
-    folder: Path
-    """Where the consumer writes its rows, its log and its errors."""
     record_serving_brokers: bool = False
     """Whether to record which broker each record was fetched from."""
     warm_up_records: Annotated[int, Field(ge=0)] = 0
     """How many records each producer sent before its schedule began; see `record.layout`."""
-    anchor_ns: int = Field(default_factory=anchor_ns)
-    """The parent's anchor: all processes of a trial share one clock anchor."""
 
     @property
-    def passed_settings(self) -> dict[str, str]:
-        """The settings to pass to the client, without `bootstrap.servers`."""
-        return self.settings if self.passed is None else self.passed
-
-    @property
-    def effective(self) -> Path:
-        """The client's effective settings, as JSON."""
-        return self.folder / f"consumer-{self.consumer}.effective.json"
+    def stem(self) -> str:
+        """How the names of its files begin."""
+        return f"consumer-{self.consumer}"
 
     @property
     def reads(self) -> Path:
         """The mapped file with the received records (`consumer.reads`)."""
-        return self.folder / f"consumer-{self.consumer}.reads"
+        return self.file("reads")
 
     @property
     def serving(self) -> Path:
         """The mapped file with the brokers that records were fetched from, if recorded."""
-        return self.folder / f"consumer-{self.consumer}.serving"
-
-    @property
-    def log(self) -> Path:
-        """The log of librdkafka."""
-        return self.folder / f"consumer-{self.consumer}.log"
+        return self.file("serving")
 
 
 class FinishRequest(Frozen):

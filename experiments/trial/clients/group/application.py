@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from types import TracebackType
 from typing import Final, Self
 
 import pyarrow as pa
@@ -90,12 +89,7 @@ class ApplicationProcess:
         """Return the instance; leaving the context kills it."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Kill the process unless it has exited."""
         self._process.kill()
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Final, Self
 
 import numpy as np
@@ -69,14 +68,9 @@ class CopyProducer:
         """Return the producer."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Close the producer."""
-        self._client.__exit__(kind, error, trace)
+        self._client.__exit__(*error)
 
     def copy(self, rows: Records) -> str | None:
         """Copy each record of the trial and wait until each copy is settled.

@@ -24,9 +24,10 @@ from ackbench.experiments.sweep.workload import Commit
 from ackbench.experiments.trial.clients.consumer.reads import load_reads, to_reads_table
 from ackbench.experiments.trial.clients.librdkafka.log import read_client_log
 from ackbench.experiments.trial.clients.librdkafka.versions import library_variables
+from ackbench.experiments.trial.clients.process.client_job import ClientJob
 from ackbench.experiments.trial.clients.process.client_process import DONE, FINISH, ClientProcess
 from ackbench.experiments.trial.clients.process.fork_server import SpawnRequest
-from ackbench.experiments.trial.events.clock import anchor_ns, now_ns
+from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.events.journal import Event
 from ackbench.infra.errors import HarnessError, WaitTimeout
 
@@ -171,16 +172,12 @@ class CopyTarget(Frozen):
     """The keys of the records as their producer chose them."""
 
 
-class MemberJob(Frozen):
+class MemberJob(ClientJob):
     """The job description of one generation of a member."""
 
     consumer: Annotated[int, Field(ge=1)]
     """Its number in the trial; 0 is the concurrent consumer."""
     generation: Annotated[int, Field(ge=0)] = 0
-    client_version: str | None = None
-    """The version of librdkafka; `None`: the installed one."""
-    bootstrap_servers: str
-    topic: str
     partitions: Annotated[int, Field(gt=0)]
     settings: dict[str, str]
     """The client's settings with `group.id`, passed as they are."""
@@ -190,11 +187,6 @@ class MemberJob(Frozen):
     commit_every_records: Annotated[int, Field(gt=0)]
     records_per_s: Annotated[float, Field(ge=0)] = 0
     """The processing rate of a slow member until it is unthrottled; 0: as fast as it can."""
-    token: Annotated[int, Field(ge=0, lt=2**63)]
-    """Identifies the trial's records."""
-    folder: Path
-    anchor_ns: int = Field(default_factory=anchor_ns)
-    """The parent's anchor: all processes of a trial share one clock anchor."""
     output: CopyTarget | None = None
     """Where a copier writes to; `None`: the member processes a record by storing it in its file."""
 
@@ -209,42 +201,34 @@ class MemberJob(Frozen):
         return f"{self.member_name}.{self.generation}"
 
     @property
-    def effective(self) -> Path:
-        """The client's effective settings, as JSON."""
-        return self._file("effective.json")
+    def stem(self) -> str:
+        """How the names of its files begin."""
+        return f"member-{self.consumer}.{self.generation}"
 
     @property
     def reads(self) -> Path:
         """The mapped file with the processed records (`consumer.reads`)."""
-        return self._file("reads")
-
-    @property
-    def log(self) -> Path:
-        """The log of librdkafka."""
-        return self._file("log")
+        return self.file("reads")
 
     @property
     def output_log(self) -> Path:
         """The log of librdkafka of a copier's producer."""
-        return self._file("output.log")
+        return self.file("output.log")
 
     @property
     def event_log(self) -> Path:
         """The member's events, one JSON line each."""
-        return self._file("events")
+        return self.file("events")
 
     @property
     def errors(self) -> Path:
         """Its standard error."""
-        return self._file("errors")
+        return self.file("errors")
 
     @property
     def job_file(self) -> Path:
         """This job description."""
-        return self._file("json")
-
-    def _file(self, kind: str) -> Path:
-        return self.folder / f"member-{self.consumer}.{self.generation}.{kind}"
+        return self.file("json")
 
 
 class MemberProcess(ClientProcess):

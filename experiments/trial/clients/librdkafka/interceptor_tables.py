@@ -24,9 +24,6 @@ import pyarrow as pa
 from ackbench.experiments.ledger.schema import SENT, SERVED
 from ackbench.experiments.trial.clients.process.mapped_file import attach
 
-MAX_HEADERS: Final = 9
-"""Headers per record at most: a header's name ends with its number, one digit."""
-
 FNV_BASIS: Final = 0xCBF2_9CE4_8422_2325
 FNV_PRIME: Final = 0x0000_0100_0000_01B3
 ABSENT: Final = 0

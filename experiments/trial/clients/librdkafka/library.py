@@ -50,7 +50,6 @@ AUTHORIZATION_ERRORS: Final = frozenset({29, 30, 31, 53})
 """TOPIC, GROUP, CLUSTER and TRANSACTIONAL_ID_AUTHORIZATION_FAILED: a permission is missing."""
 AUTO_OFFSET_RESET: Final = -140
 LOG_TRUNCATION: Final = -139
-REVOKE_PARTITIONS: Final = -174
 ASSIGN_PARTITIONS: Final = -175
 """`rd_kafka_resp_err_t`. A test compares them with the library's own names."""
 

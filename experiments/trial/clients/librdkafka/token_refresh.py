@@ -7,7 +7,7 @@ import time
 from typing import Final
 
 from ackbench.experiments.trial.clients.librdkafka.library import NO_ERROR, error_buffer, library
-from ackbench.experiments.trial.clients.settings.tokens import Token, TokenRefused, fetch_token
+from ackbench.experiments.trial.clients.settings.tokens import TokenRefused, fetch_token
 
 _REFRESH_AFTER: Final = 0.8
 """Of a token's lifetime, as librdkafka and the Java clients do."""
@@ -63,8 +63,4 @@ class TokenRefresh:
         if code != NO_ERROR:
             reason = text.value.decode(errors="replace").replace(token.text, "[hidden]")
             raise TokenRefused(f"librdkafka refuses the token: {reason}")
-        return _refresh_in_s(token, time.time())
-
-
-def _refresh_in_s(token: Token, now_s: float) -> float:
-    return max(1.0, _REFRESH_AFTER * (token.expires_s - now_s))
+        return max(1.0, _REFRESH_AFTER * (token.expires_s - time.time()))

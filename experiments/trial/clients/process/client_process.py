@@ -14,7 +14,6 @@ import select
 import signal
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from ackbench.experiments.trial.clients.process.fork_server import SpawnRequest, spawn
@@ -80,12 +79,7 @@ class ClientProcess:
         """Return the client; the process is killed when the context ends."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Kill the process unless it has exited."""
         self.kill()
 

@@ -243,7 +243,6 @@ def attempts_from_rows(rows: Records, latency_us: Column, producer: int, keys: K
 
 
 def _null_unless(known: Any, values: Any) -> pa.Array:
-    """Return the values, null where `known` is false."""
     return pa.array(np.ascontiguousarray(values), mask=~known)
 
 

@@ -7,27 +7,19 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from ackbench.experiments.ledger.trial_manifest import Frozen, Keys
+from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.sweep.workload import Transactions
+from ackbench.experiments.trial.clients.process.client_job import ClientJob
 from ackbench.experiments.trial.clients.record.layout import MAX_PRODUCER
 from ackbench.experiments.trial.clients.settings.librdkafka import delivery_timeout_ms
-from ackbench.experiments.trial.events.clock import anchor_ns
 
 
-class ProducerJob(Frozen):
+class ProducerJob(ClientJob):
     """The job description of a producer."""
 
     producer: Annotated[int, Field(ge=0, le=MAX_PRODUCER)]
-    client_version: str | None = None
-    """The version of librdkafka; `None`: the installed one."""
-    bootstrap_servers: str
-    topic: str
     warm_up_topic: str
     """An existing topic with partitions on all brokers of the trial's topic, to connect to them."""
-    settings: dict[str, str]
-    """The effective settings, as far as they matter for correctness."""
-    passed: dict[str, str] | None = None
-    """The settings to pass if the client keeps its own defaults; `None`: pass all of `settings`."""
     create_time: bool = True
     """Whether a stored record's timestamp is its create time (`message.timestamp.type`)."""
     records: Annotated[int, Field(gt=0)]
@@ -40,17 +32,15 @@ class ProducerJob(Frozen):
     round_robin_partitions: Annotated[int, Field(ge=0)] = 0
     """Assign partitions round robin over this many; 0: the client's partitioner chooses."""
     headers: Annotated[int, Field(ge=0, le=9)] = 0
-    """Headers per record; if not 0, digests of each record's fields are recorded, see `fields`."""
+    """Headers per record; if not 0, digests of each record's fields are recorded, see `fields`.
+
+    A header's name ends with its number, one digit.
+    """
     record_serving_brokers: bool = False
     """Whether to record which broker acknowledged each record, see `serving`."""
     transactions: Transactions | None = None
     """If there are any, `settings` has a `transactional.id`."""
-    token: Annotated[int, Field(ge=0, lt=2**63)]
-    folder: Path
-    """Where the producer writes its attempts, its log and its errors."""
     warm_up_timeout_s: Annotated[float, Field(gt=0)] = 30.0
-    anchor_ns: int = Field(default_factory=anchor_ns)
-    """The parent's anchor: all processes of a trial share one clock anchor."""
     generation: Annotated[int, Field(ge=0)] = 0
     """How many processes have followed this schedule before; each replaces one that crashed."""
     resend: bool = False
@@ -79,39 +69,29 @@ class ProducerJob(Frozen):
         return self.transactions.abort_every if self.transactions else 0
 
     @property
-    def passed_settings(self) -> dict[str, str]:
-        """The settings to pass to the client, without `bootstrap.servers`."""
-        return self.settings if self.passed is None else self.passed
-
-    @property
-    def effective(self) -> Path:
-        """The client's effective settings, as JSON."""
-        return self.folder / f"producer-{self.producer}.effective.json"
+    def stem(self) -> str:
+        """How the names of its files begin."""
+        return f"producer-{self.producer}"
 
     @property
     def ledger(self) -> Path:
         """The mapped file with the attempts (`producer.attempts`)."""
-        return self.folder / f"producer-{self.producer}.attempts"
+        return self.file("attempts")
 
     @property
     def fields(self) -> Path:
         """The mapped file with the digests of the records' fields, if recorded."""
-        return self.folder / f"producer-{self.producer}.fields"
+        return self.file("fields")
 
     @property
     def serving(self) -> Path:
         """The mapped file with the brokers that acknowledged the records, if recorded."""
-        return self.folder / f"producer-{self.producer}.serving"
+        return self.file("serving")
 
     @property
     def transactions_file(self) -> Path:
         """The mapped file with its transactions, if it has any (`producer.transactions_file`)."""
-        return self.folder / f"producer-{self.producer}.transactions"
-
-    @property
-    def log(self) -> Path:
-        """The log of librdkafka."""
-        return self.folder / f"producer-{self.producer}.log"
+        return self.file("transactions")
 
     @property
     def duration_s(self) -> float:

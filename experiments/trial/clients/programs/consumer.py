@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -18,7 +18,6 @@ from ackbench.experiments.trial.clients.programs.program import (
 from ackbench.experiments.trial.clients.programs.tables import reported_reads
 from ackbench.experiments.trial.clients.record.layout import TextValueFormat, trial_tag
 from ackbench.experiments.trial.clients.settings.security import java_connection_settings
-from ackbench.experiments.trial.events.clock import ahead_of_wall_ns
 from ackbench.experiments.trial.events.journal import Event
 from ackbench.infra.errors import HarnessError, WaitTimeout
 from ackbench.infra.process.waiting import wait_until
@@ -36,10 +35,9 @@ class VerifiableConsumer(VerifiableProgram):
     """
 
     def __init__(self, job: ConsumerJob, dialect: Dialect) -> None:
-        self.job, self._ahead_ns = job, ahead_of_wall_ns()
+        self.job = job
         self._assigned: set[int] = set()
         self._next_offset: dict[int, int] = {}
-        self._started: dict[str, Any] = {}
         super().__init__(
             f"consumer {job.consumer}",
             dialect,
@@ -56,10 +54,6 @@ class VerifiableConsumer(VerifiableProgram):
             "partitions_revoked",
             "records_consumed",
         )
-
-    def __enter__(self) -> Self:
-        """Return the consumer; leaving the context kills it."""
-        return self
 
     def wait_ready(self) -> None:
         """Wait until the group has assigned every partition; it reads them from the beginning.
@@ -128,10 +122,6 @@ class VerifiableConsumer(VerifiableProgram):
     def served() -> None:
         """Return `None`: such programs do not report which broker it fetched from."""
 
-    def delete_files(self) -> None:
-        """Delete the reports; the log stays."""
-        self.output.unlink()
-
     def _lines(self) -> pa.Table:
         return parse_lines(self.output.read_bytes(), "record_data")
 
@@ -163,9 +153,7 @@ class VerifiableConsumer(VerifiableProgram):
     def _read_reports(self) -> None:
         for line in self._tail.new_lines():
             if line["name"] == "startup_complete":
-                self._started = line
-                if problem := self._dialect.problem(line):
-                    raise HarnessError(f"{self.name}: {problem}")
+                self._note_start(line)
                 continue
             try:
                 self._read_partitions(line)
@@ -200,9 +188,6 @@ class VerifiableConsumer(VerifiableProgram):
 
     def _describe_assignment(self) -> str:
         return f"{len(self._assigned)} assigned; {self.log_excerpt()}"
-
-    def _read_log(self) -> str:
-        return self.log.read_text(errors="replace")
 
 
 def _arguments(job: ConsumerJob) -> list[str]:

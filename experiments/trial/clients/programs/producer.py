@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Final, Self
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -68,8 +68,7 @@ class VerifiableProducer(VerifiableProgram):
     """
 
     def __init__(self, job: ProducerJob, dialect: Dialect) -> None:
-        self.job, self._ahead_ns, self._acked = job, ahead_of_wall_ns(), 0
-        self._started: dict[str, Any] = {}
+        self.job, self._acked = job, 0
         self._warm_up_records = warm_up_records(job.rate_records_per_s)
         super().__init__(
             f"producer {job.producer}",
@@ -81,10 +80,6 @@ class VerifiableProducer(VerifiableProgram):
             job.folder,
         )
         self._tail = OutputTail(self.output, "startup_complete", *_REPORTS)
-
-    def __enter__(self) -> Self:
-        """Return the producer; leaving the context kills it."""
-        return self
 
     def wait_ready(self) -> None:
         """Wait until the program is up and blocks on its settings.
@@ -139,7 +134,9 @@ class VerifiableProducer(VerifiableProgram):
         """
         self.wait_for_exit(timeout_s)
         if self._dialect.reports_once:
-            self._require_possible_reports()
+            lines = parse_lines(self.output.read_bytes(), *_REPORTS)
+            if problem := report_problem(lines, self._schedule()):
+                raise HarnessError(f"{self.name} cannot be trusted: {problem}")
         version = self._dialect.version(self._read_log(), self._started) or UNKNOWN_VERSION
         return ProducerSummary(
             producer=self.job.producer,
@@ -149,11 +146,6 @@ class VerifiableProducer(VerifiableProgram):
             lateness_us_p99=None,
             lateness_us_max=None,
         )
-
-    def _require_possible_reports(self) -> None:
-        lines = parse_lines(self.output.read_bytes(), *_REPORTS)
-        if problem := report_problem(lines, self._schedule()):
-            raise HarnessError(f"{self.name} cannot be trusted: {problem}")
 
     def complete_summary(self, summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
         """Return the summary with the lateness of the records in the log, in whole milliseconds."""
@@ -210,10 +202,6 @@ class VerifiableProducer(VerifiableProgram):
     def restartable(self) -> None:
         """`None`: the reports of a killed program would be incomplete."""
 
-    def delete_files(self) -> None:
-        """Delete the reports; the log stays."""
-        self.output.unlink()
-
     def _arguments(self) -> list[str]:
         """Return the program's arguments, without its properties file."""
         job = self.job
@@ -250,14 +238,9 @@ class VerifiableProducer(VerifiableProgram):
     def _read_reports(self) -> None:
         for line in self._tail.new_lines():
             if line["name"] == "startup_complete":
-                self._started = line
-                if problem := self._dialect.problem(line):
-                    raise HarnessError(f"{self.name}: {problem}")
+                self._note_start(line)
             self._acked += line["name"] == SUCCESS
             if not self._acked and _REFUSED in str(line.get("exception")):
                 raise HarnessError(
                     f"{self.name} was refused: {line['exception']}: {line.get('message')}"
                 )
-
-    def _read_log(self) -> str:
-        return self.log.read_text(errors="replace")

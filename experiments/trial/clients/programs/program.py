@@ -17,7 +17,6 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 import pyarrow as pa
@@ -26,6 +25,7 @@ from pyarrow import json as pa_json
 from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.trial.clients.process.session_process import SessionProcess
 from ackbench.experiments.trial.clients.programs.dialect import Dialect, Role
+from ackbench.experiments.trial.events.clock import ahead_of_wall_ns
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.kraft import properties_text
 from ackbench.infra.kafka.secrets import resolve_references
@@ -69,7 +69,9 @@ class VerifiableProgram(SessionProcess):
     ) -> None:
         stem = name.replace(" ", "-")
         self.output = folder / f"{stem}.out"
-        self._dialect = dialect
+        self._dialect, self._ahead_ns = dialect, ahead_of_wall_ns()
+        self._started: dict[str, Any] = {}
+        """The line `startup_complete`, once the program has reported it."""
         self._fifo, self._writing = folder / f"{stem}.settings", -1
         with ExitStack() as opened:
             launch = dialect.launch(
@@ -91,12 +93,7 @@ class VerifiableProgram(SessionProcess):
         """Return the program; leaving the context kills it."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Kill the process unless it has exited."""
         self.kill()
         self._opened.close()
@@ -180,6 +177,18 @@ class VerifiableProgram(SessionProcess):
         """Send SIGKILL and wait for the exit, unless the process has exited. The output stays."""
         self._close()
         super().kill()
+
+    def delete_files(self) -> None:
+        """Delete the reports; the log stays."""
+        self.output.unlink()
+
+    def _note_start(self, line: dict[str, Any]) -> None:
+        self._started = line
+        if problem := self._dialect.problem(line):
+            raise HarnessError(f"{self.name}: {problem}")
+
+    def _read_log(self) -> str:
+        return self.log.read_text(errors="replace")
 
     def _is_waiting_for_settings(self) -> bool:
         """Open the FIFO for writing: without blocking, this succeeds only if it has a reader."""

@@ -58,7 +58,7 @@ def crash_application(
     """Crash the first instance and its child processes, and start it again."""
     context.sleep_until(parameters.at_s)
     program = _first_instance(context)
-    return crash_and_restart("application-crash", context, program, parameters.restart_after_s)
+    return crash_and_restart(context, program, parameters.restart_after_s)
 
 
 def pause_application(
@@ -67,7 +67,7 @@ def pause_application(
     """Pause the first instance and its child processes, and resume it."""
     context.sleep_until(parameters.at_s)
     program = _first_instance(context)
-    return pause_and_resume("application-pause", context, program, parameters.pause_s)
+    return pause_and_resume(context, program, parameters.pause_s)
 
 
 def _first_instance(context: FaultContext) -> ApplicationProcess:

@@ -53,7 +53,6 @@ class InterruptedProcess(Protocol):
 
 
 def crash_and_restart(
-    kind: str,
     context: FaultContext,
     process: InterruptedProcess,
     restart_after_s: float,
@@ -62,7 +61,6 @@ def crash_and_restart(
     """Crash a process, and start the next generation in its place.
 
     Args:
-        kind: of the fault.
         context: of the fault.
         process: the client's.
         restart_after_s: from the crash to the start of the next generation.
@@ -79,11 +77,10 @@ def crash_and_restart(
         )
         context.sleep_until_lasted(restart_after_s)
     context.note("client_restart", f"{process.generation_name}, process {process.pid}, started")
-    return FaultEvidence(kind=kind, took_effect=True, evidence=tuple(context.evidence))
+    return context.fault_evidence(took_effect=True)
 
 
 def pause_and_resume(
-    kind: str,
     context: FaultContext,
     process: InterruptedProcess,
     pause_s: float,
@@ -93,7 +90,6 @@ def pause_and_resume(
     """Pause a process, and let it go on.
 
     Args:
-        kind: of the fault.
         context: of the fault.
         process: the client's.
         pause_s: how long.
@@ -116,4 +112,4 @@ def pause_and_resume(
             f" {context.load_elapsed_s() - began_s:.2f} s{state and f' {state}'}"
         )
     context.note("client_resume", f"SIGCONT, {process.generation_name}")
-    return FaultEvidence(kind=kind, took_effect=True, evidence=tuple(context.evidence))
+    return context.fault_evidence(took_effect=True)

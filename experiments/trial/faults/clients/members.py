@@ -150,18 +150,14 @@ def crash_member_before_commit(
     context: FaultContext, parameters: MemberCrashParameters
 ) -> FaultEvidence:
     """Crash the member just before it commits its batch."""
-    return _crash(
-        "consumer-crash-before-commit", context, parameters, lambda _: Breakpoint.BEFORE_COMMIT
-    )
+    return _crash(context, parameters, lambda _: Breakpoint.BEFORE_COMMIT)
 
 
 def crash_member_after_commit(
     context: FaultContext, parameters: MemberCrashParameters
 ) -> FaultEvidence:
     """Crash the member just after the commit of its batch was acknowledged."""
-    return _crash(
-        "consumer-crash-after-commit", context, parameters, lambda _: Breakpoint.AFTER_COMMIT
-    )
+    return _crash(context, parameters, lambda _: Breakpoint.AFTER_COMMIT)
 
 
 def crash_processing_member(
@@ -176,12 +172,12 @@ def crash_processing_member(
         f"{_describe(member, batch)}; it had worked on the batch for "
         f"{context.load_elapsed_s() - began_s:.2f} s"
     )
-    return crash_and_restart("consumer-crash", context, member, parameters.restart_after_s, state)
+    return crash_and_restart(context, member, parameters.restart_after_s, state)
 
 
 def pause_member(context: FaultContext, parameters: MemberPauseParameters) -> FaultEvidence:
     """Pause the member with a batch that is not committed, until the group has removed it."""
-    return _pause("consumer-pause", context, parameters, _with_uncommitted)
+    return _pause(context, parameters, _with_uncommitted)
 
 
 def stall_member(context: FaultContext, parameters: MemberStallParameters) -> FaultEvidence:
@@ -197,7 +193,7 @@ def stall_member(context: FaultContext, parameters: MemberStallParameters) -> Fa
             f"{member.generation_name} did not poll for "
             f"{context.load_elapsed_s() - began_s:.2f} s {_describe(member, batch)}"
         )
-    return FaultEvidence(kind="consumer-stall", took_effect=True, evidence=tuple(context.evidence))
+    return context.fault_evidence(took_effect=True)
 
 
 def _with_uncommitted(member: MemberProcess) -> Breakpoint:
@@ -207,7 +203,7 @@ def _with_uncommitted(member: MemberProcess) -> Breakpoint:
 
 def crash_copier(context: FaultContext, parameters: CopierCrashParameters) -> FaultEvidence:
     """Crash the copier of the observed partition between producing and committing."""
-    return _crash("copier-crash", context, parameters, _between_steps)
+    return _crash(context, parameters, _between_steps)
 
 
 def pause_copier(context: FaultContext, parameters: CopierPauseParameters) -> FaultEvidence:
@@ -215,7 +211,7 @@ def pause_copier(context: FaultContext, parameters: CopierPauseParameters) -> Fa
 
     When it is resumed, other copiers own its partitions: it is a zombie.
     """
-    return _pause("copier-pause", context, parameters, _between_steps)
+    return _pause(context, parameters, _between_steps)
 
 
 def _between_steps(member: MemberProcess) -> Breakpoint:
@@ -230,7 +226,6 @@ def _between_steps(member: MemberProcess) -> Breakpoint:
 
 
 def _crash(
-    kind: str,
     context: FaultContext,
     parameters: MemberCrashParameters,
     choose_breakpoint: BreakpointChoice,
@@ -238,13 +233,10 @@ def _crash(
     """Crash the member at its breakpoint, and start another process in its place."""
     context.sleep_until(parameters.at_s)
     member, batch = _hold_owner(context, choose_breakpoint)
-    return crash_and_restart(
-        kind, context, member, parameters.restart_after_s, _describe(member, batch)
-    )
+    return crash_and_restart(context, member, parameters.restart_after_s, _describe(member, batch))
 
 
 def _pause(
-    kind: str,
     context: FaultContext,
     parameters: MemberPauseParameters,
     choose_breakpoint: BreakpointChoice,
@@ -256,7 +248,7 @@ def _pause(
     context.sleep_until(parameters.at_s)
     member, batch = _hold_owner(context, choose_breakpoint)
     state = _describe(member, batch)
-    return pause_and_resume(kind, context, member, parameters.pause_s, state, member.release)
+    return pause_and_resume(context, member, parameters.pause_s, state, member.release)
 
 
 def owner_of_observed_partition(context: FaultContext) -> MemberProcess:
@@ -276,11 +268,7 @@ def owner_of_observed_partition(context: FaultContext) -> MemberProcess:
 def _hold_owner(
     context: FaultContext, choose_breakpoint: BreakpointChoice
 ) -> tuple[MemberProcess, PendingBatch]:
-    """Return the owner of the observed partition, held at its breakpoint, and its batch.
-
-    Raises:
-        FaultMissed: as `owner_of_observed_partition`, or the member did not reach the breakpoint.
-    """
+    """Return the owner of the observed partition, held at its breakpoint, and its batch."""
     member = owner_of_observed_partition(context)
     try:
         return member, member.hold_at(choose_breakpoint(member))
@@ -346,15 +334,13 @@ def _reassignment(observations: TrialObservations) -> tuple[str, ...]:
     return ()
 
 
-def member_effects(kind: str, parameters: FaultParameters, _topology: Topology) -> FaultEffects:
+def member_effects(parameters: FaultParameters, _topology: Topology) -> FaultEffects:
     """Return the effects of a member that ends, is paused, joins or leaves.
 
     The brokers are not affected.
     """
     lasts_ms = (parameters.heals_at_s() - parameters.at_s) * 1000
-    return FaultEffects(
-        kind=kind, interrupts_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms
-    )
+    return FaultEffects(interrupts_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms)
 
 
 KINDS: Final = (

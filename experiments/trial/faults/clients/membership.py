@@ -79,7 +79,7 @@ def join_group(context: FaultContext, parameters: MemberJoinsParameters) -> Faul
             raise FaultMissed(f"{member.job.name} could not join the group: {late}") from late
         context.note(EFFECTIVE, f"{member.job.name} has joined the group")
         context.add_evidence(f"{member.job.name} had joined {context.elapsed_s():.2f} s later")
-    return FaultEvidence(kind="consumer-joins", took_effect=True, evidence=tuple(context.evidence))
+    return context.fault_evidence(took_effect=True)
 
 
 def leave_group(context: FaultContext, parameters: MemberLeavesParameters) -> FaultEvidence:
@@ -88,7 +88,7 @@ def leave_group(context: FaultContext, parameters: MemberLeavesParameters) -> Fa
     member = owner_of_observed_partition(context)
     with context.injected():
         _replace(context, member, parameters.restart_after_s)
-    return FaultEvidence(kind="consumer-leaves", took_effect=True, evidence=tuple(context.evidence))
+    return context.fault_evidence(took_effect=True)
 
 
 def deploy_group(context: FaultContext, parameters: DeploymentParameters) -> FaultEvidence:
@@ -109,9 +109,7 @@ def deploy_group(context: FaultContext, parameters: DeploymentParameters) -> Fau
             context.add_evidence(
                 f"{member.job.name} was back {context.load_elapsed_s():.2f} s into the load"
             )
-    return FaultEvidence(
-        kind="consumer-deployment", took_effect=True, evidence=tuple(context.evidence)
-    )
+    return context.fault_evidence(took_effect=True)
 
 
 def _replace(context: FaultContext, member: MemberProcess, restart_after_s: float) -> None:
@@ -133,11 +131,6 @@ def _replace(context: FaultContext, member: MemberProcess, restart_after_s: floa
 
 
 def _group_of(context: FaultContext) -> ConsumerGroup:
-    """Return the first group.
-
-    Raises:
-        FaultMissed: there is none.
-    """
     group = context.clients.first_group() if context.clients else None
     if group is None:
         raise FaultMissed("there was no consumer group")

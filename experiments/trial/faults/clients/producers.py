@@ -79,17 +79,12 @@ def crash_producer(context: FaultContext, parameters: ProducerKilledParameters) 
         f"process {producer.pid} took over {context.elapsed_s():.2f} s after the fault began, with"
         f" a new producer session, and sent {resent}"
     )
-    return FaultEvidence(
-        kind="producer-crash",
-        took_effect=accepted < producer.job.records,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence(took_effect=accepted < producer.job.records)
 
 
-def _effects(kind: str, parameters: ProducerKilledParameters, _topology: Topology) -> FaultEffects:
+def _effects(parameters: ProducerKilledParameters, _topology: Topology) -> FaultEffects:
     lasts_ms = parameters.restart_after_s * 1000
     return FaultEffects(
-        kind=kind,
         restarts_producer=True,
         resends_unacknowledged=parameters.resend,
         heals_after_ms=lasts_ms,

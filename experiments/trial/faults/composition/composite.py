@@ -1,4 +1,4 @@
-"""What a requested fault, single or joined, needs and does. Pure.
+"""The needs and the effects of a requested fault, single or joined. Pure.
 
 The effects of joined faults are the worst that the parts can do together.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -28,7 +27,7 @@ def parameters_of(fault: FaultRequest) -> FaultParameters:
 
 
 def require_known_fault(fault: FaultRequest) -> None:
-    """Check that this version can inject a fault of a plan, whoever has made that.
+    """Check that this version can inject a fault of a plan, which another version may have made.
 
     Raises:
         ExperimentError: a kind or a parameter is unknown, or has a value that is not allowed.
@@ -162,7 +161,9 @@ def _in_parallel(parts: Sequence[_TimedEffects]) -> _TimedEffects:
         name: max(part.begins_ms + getattr(part.effects, name) for part in parts) - begins_ms
         for name in ("heals_after_ms", "heals_within_ms")
     }
-    return _TimedEffects(begins_ms, _combine(parts, _PARALLEL_RULES).model_copy(update=times))
+    return _TimedEffects(
+        begins_ms, _combine(parts, dict.fromkeys(_AMOUNTS, sum)).model_copy(update=times)
+    )
 
 
 def _in_turn(parts: Sequence[_TimedEffects]) -> _TimedEffects:
@@ -178,8 +179,10 @@ def _in_turn(parts: Sequence[_TimedEffects]) -> _TimedEffects:
         for name in ("heals_after_ms", "heals_within_ms")
     }
     loses_data = any(part.effects.power_loss or part.effects.loses_synced_data for part in parts)
-    rules = {**_TURN_RULES, "nodes_down": sum} if loses_data else _TURN_RULES
-    return _TimedEffects(parts[0].begins_ms, _combine(parts, rules).model_copy(update=times))
+    amounts: dict[str, _Rule] = dict.fromkeys(_AMOUNTS, max)
+    if loses_data:
+        amounts["nodes_down"] = sum
+    return _TimedEffects(parts[0].begins_ms, _combine(parts, amounts).model_copy(update=times))
 
 
 _Rule = Callable[[list[Any]], Any]
@@ -219,19 +222,15 @@ _AMOUNTS: Final = (
     "controllers_failed",
     "requests_held_ms",
 )
-_PARALLEL_RULES: Final[Mapping[str, _Rule]] = MappingProxyType(
-    {**_COMMON_RULES, **dict.fromkeys(_AMOUNTS, sum)}
-)
-_TURN_RULES: Final[Mapping[str, _Rule]] = MappingProxyType(
-    {**_COMMON_RULES, **dict.fromkeys(_AMOUNTS, max)}
-)
+"""The fields whose rules depend on how the faults are joined."""
 _SET_BY_CALLER: Final = frozenset({"kind", "heals_after_ms", "heals_within_ms"})
 
 
-def _combine(parts: Sequence[_TimedEffects], rules: Mapping[str, _Rule]) -> FaultEffects:
+def _combine(parts: Sequence[_TimedEffects], amounts: Mapping[str, _Rule]) -> FaultEffects:
     """Return the combined effects. If a part sets a field without a rule, they are unknown."""
+    rules = {**_COMMON_RULES, **amounts}
     effects_of_parts = [part.effects for part in parts]
-    combined = FaultEffects(kind="").model_copy(
+    combined = FaultEffects().model_copy(
         update={
             name: rule([getattr(effects, name) for effects in effects_of_parts])
             for name, rule in rules.items()

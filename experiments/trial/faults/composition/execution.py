@@ -6,7 +6,7 @@ Faults in turn run in the calling thread, parallel faults in a thread each.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from ackbench.experiments.errors import HealFailed
@@ -156,7 +156,7 @@ def _inject(
     if not request.parts:
         name = f"{first}.{request.kind}" if several else request.kind
         label, may_exit = name if several else "", FAULTS[request.kind].may_exit
-        return (_inject_one(request, context.for_part(name, label, may_exit)),)
+        return (_inject_one(request, context.for_part(request.kind, name, label, may_exit)),)
     numbered = []
     for part in request.parts:
         numbered.append((part, first))
@@ -189,7 +189,7 @@ def _in_parallel(
         try:
             wait(injections, return_when=FIRST_EXCEPTION)
         finally:
-            if not all(_succeeded(injection) for injection in injections):
+            if not all(one.done() and one.exception() is None for one in injections):
                 context.cancelled.set()
     errors = [
         error for error in (injection.exception() for injection in injections) if error is not None
@@ -197,10 +197,6 @@ def _in_parallel(
     if errors:
         raise min(errors, key=_rank)
     return tuple(fault for injection in injections for fault in injection.result())
-
-
-def _succeeded(injection: Future[tuple[InjectedFault, ...]]) -> bool:
-    return injection.done() and injection.exception() is None
 
 
 def _rank(error: BaseException) -> int:
@@ -219,10 +215,7 @@ def _inject_one(request: FaultRequest, context: FaultContext) -> InjectedFault:
     try:
         evidence = kind.inject(context, kind.parameters.model_validate(request.parameters))
     except FaultMissed as missed:
-        evidence = FaultEvidence(
-            kind=request.kind,
-            took_effect=False,
-            evidence=(*context.evidence, str(missed)),
-        )
+        context.add_evidence(str(missed))
+        evidence = context.fault_evidence(took_effect=False)
     began_ns = context.begins_ns[0] if context.begins_ns else None
     return InjectedFault(context.name, request, evidence, began_ns)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar, get_args
 
 from ackbench.experiments.errors import HealFailed
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Scalar
 from ackbench.experiments.messages.phrases import format_list, plural
 from ackbench.experiments.trial.events.clock import monotonic_s, now_ns
 from ackbench.experiments.trial.events.journal import Event, Journal
@@ -98,6 +99,8 @@ class FaultContext:
     `socket.timeout.ms`, Java: `request.timeout.ms`)."""
     clients: ClientProcesses | None = None
     """The trial's client processes, for faults that target them."""
+    kind: str = "none"
+    """The fault's name in the catalogue."""
     name: str = "the fault"
     """The fault's name in messages."""
     label: str = ""
@@ -121,10 +124,11 @@ class FaultContext:
 
     # Parts of joined faults
 
-    def for_part(self, name: str, label: str, may_exit: MayExit = "none") -> Self:
+    def for_part(self, kind: str, name: str, label: str, may_exit: MayExit = "none") -> Self:
         """Return the context of one of several faults."""
         return replace(
             self,
+            kind=kind,
             name=name,
             label=label,
             may_exit=may_exit,
@@ -291,6 +295,18 @@ class FaultContext:
         """Append a sentence to the evidence."""
         self.evidence.append(sentence)
 
+    def fault_evidence(
+        self, targets: tuple[int, ...] = (), *, took_effect: bool, **parameters: Scalar
+    ) -> FaultEvidence:
+        """Return the evidence so far; its confirmation after the trial may need parameters."""
+        return FaultEvidence(
+            kind=self.kind,
+            parameters=parameters,
+            targets=targets,
+            took_effect=took_effect,
+            evidence=tuple(self.evidence),
+        )
+
     def note(self, kind: str, detail: str, node: int | None = None) -> Event:
         """Write an event to the journal, labelled with the fault if there are several."""
         return self.journal.note(
@@ -411,11 +427,7 @@ class FaultContext:
 
     @contextmanager
     def _if_still_up(self, node: int) -> Iterator[None]:
-        """Treat a node as missed that has exited by itself just before the signal.
-
-        Raises:
-            FaultMissed: it has.
-        """
+        """Treat a node as missed that has exited by itself just before the signal."""
         try:
             yield
         except SupervisorError:

@@ -118,7 +118,7 @@ def no_group_reason(topology: Topology) -> str | None:
 class FaultEffects(Frozen):
     """The worst that a fault does. Times are relative to its begin, not to the load."""
 
-    kind: str
+    kind: str = ""
     """Name of the fault, as the experiment writes it."""
     known: bool = True
     """`False`: the effects of this fault are unknown, so no guarantee can be derived."""

@@ -34,6 +34,13 @@ def kept_leader(node: int) -> str:
     return f"partition {OBSERVED_PARTITION} kept its leader (node {node})"
 
 
+def wait_for_leader_change(context: FaultContext, node: int, patience_s: float) -> bool:
+    """Return whether the observed partition loses this leader in time; add it to the evidence."""
+    return context.wait_for_reaction(
+        lambda: leader_changed(context, node), patience_s, kept_leader(node)
+    )
+
+
 def left_isr(context: FaultContext, node: int) -> str | None:
     """Return when the observed partition's ISR did not contain the node."""
     for event in _events_since_begin(context, "isr"):

@@ -175,6 +175,22 @@ class FaultParameters(Frozen):
         return None
 
 
+def too_short_reason(
+    fault: str, parameter: str, lasts_s: float, client_timeout_s: float, acks: str
+) -> str | None:
+    """Return why a producer cannot notice a fault of this length; `None`: it outlasts the timeout.
+
+    TCP delivers everything afterwards. With acks=0 producers wait for no response, and any length
+    is a valid test.
+    """
+    if acks == "0" or lasts_s > client_timeout_s:
+        return None
+    return (
+        f"{parameter} is {lasts_s:g} and the client waits {client_timeout_s * 1000:g} ms for"
+        f" an answer (socket.timeout.ms; java: request.timeout.ms); allowed: a longer {fault}"
+    )
+
+
 @dataclass(frozen=True)
 class FaultKind:
     """An entry of the fault catalogue."""
@@ -190,8 +206,8 @@ class FaultKind:
     inject: Callable[..., FaultEvidence]
     """Called with the fault context and the parameters when the load begins. Waits until the fault
     is due, injects it, heals it, and returns the evidence."""
-    effects: Callable[[str, Any, Topology], FaultEffects]
-    """Derives its effects from the name, the parameters and the topology; see `effects_of`."""
+    effects: Callable[[Any, Topology], FaultEffects]
+    """Derives its effects from the parameters and the topology; see `effects_of`."""
     required_capabilities: frozenset[Capability] = frozenset()
     """What the machine must be able to do, such as network namespaces."""
     network: NetworkKind = "loopback"
@@ -213,4 +229,5 @@ class FaultKind:
 
     def effects_of(self, parameters: Mapping[str, Scalar], topology: Topology) -> FaultEffects:
         """Return the effects of the fault with these parameters."""
-        return self.effects(self.kind, self.parameters.model_validate(dict(parameters)), topology)
+        effects = self.effects(self.parameters.model_validate(dict(parameters)), topology)
+        return effects.model_copy(update={"kind": self.kind})

@@ -18,7 +18,7 @@ from ackbench.experiments.trial.faults.core import (
     FaultKind,
     FaultMissed,
 )
-from ackbench.experiments.trial.faults.core.evidence import kept_leader, leader_changed
+from ackbench.experiments.trial.faults.core.evidence import wait_for_leader_change
 from ackbench.experiments.trial.faults.core.kind import TrialObservations, extend_evidence
 from ackbench.experiments.trial.faults.disk.parameters import (
     FAMILY,
@@ -26,11 +26,11 @@ from ackbench.experiments.trial.faults.disk.parameters import (
     DiskParameters,
     SlowDiskParameters,
     bit_flip_effects,
-    full_disk_effects,
     power_loss_effects,
     slow_disk_effects,
 )
 from ackbench.experiments.trial.faults.disk.power_loss import NodeLogTail
+from ackbench.experiments.trial.faults.process.parameters import crash_effects
 from ackbench.infra.cluster.capabilities import Capability
 from ackbench.infra.cluster.disks import SYNCED_BYTES
 
@@ -63,16 +63,9 @@ def disk_full(context: FaultContext, parameters: DiskParameters) -> FaultEvidenc
             f" {free_bytes} bytes were left"
         )
         context.sleep_until(parameters.heals_at_s())
-        reacted = context.wait_for_reaction(
-            lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
-        )
+        reacted = wait_for_leader_change(context, leader, parameters.patience_s)
         shut_down = _shut_down_on_its_own(context, leader, log, _DISK_FULL)
-    return FaultEvidence(
-        kind="disk-full",
-        targets=(leader,),
-        took_effect=reacted and shut_down,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence((leader,), took_effect=reacted and shut_down)
 
 
 def remove_log_dir(context: FaultContext, parameters: DiskParameters) -> FaultEvidence:
@@ -95,16 +88,9 @@ def remove_log_dir(context: FaultContext, parameters: DiskParameters) -> FaultEv
             " load, with all unsynced data"
         )
         context.sleep_until(parameters.heals_at_s())
-        reacted = context.wait_for_reaction(
-            lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
-        )
+        reacted = wait_for_leader_change(context, leader, parameters.patience_s)
         shut_down = _shut_down_on_its_own(context, leader, log, _DISK_REMOVED)
-    return FaultEvidence(
-        kind="log-dir-gone",
-        targets=(leader,),
-        took_effect=reacted and shut_down,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence((leader,), took_effect=reacted and shut_down)
 
 
 def _shut_down_on_its_own(
@@ -164,23 +150,13 @@ def slow_disk(context: FaultContext, parameters: SlowDiskParameters) -> FaultEvi
     context.add_evidence(
         f"a synced write of {SYNCED_BYTES} bytes took {slow_s:.3f} s, and {fast_s:.3f} s before"
     )
-    return FaultEvidence(
-        kind="slow-disk",
-        targets=(leader,),
-        took_effect=slow_s > _MIN_SLOWDOWN * fast_s,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence((leader,), took_effect=slow_s > _MIN_SLOWDOWN * fast_s)
 
 
 def _synced_write_s(context: FaultContext, node: int) -> float:
-    """Return how long a synced write to the node's disk takes, in seconds.
-
-    Raises:
-        FaultMissed: the write failed; another fault may have removed the disk.
-    """
     try:
         return context.cluster.disks.synced_write_s(node)
-    except OSError as error:
+    except OSError as error:  # another fault may have removed the disk
         raise FaultMissed(f"a write to node {node}'s disk failed: {error.strerror}") from error
 
 
@@ -209,28 +185,17 @@ def flip_bit(context: FaultContext, parameters: BitFlipParameters) -> FaultEvide
             heals.callback(context.start, leader)
             context.kill(leader)
             context.sleep_until(parameters.heals_at_s())
-            reacted = context.wait_for_reaction(
-                lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
-            )
+            reacted = wait_for_leader_change(context, leader, parameters.patience_s)
             context.start(leader)
             found = _found_in_recovery(context, leader, log)
             took_effect = took_effect and reacted and found
-    return FaultEvidence(
-        kind="bit-flip",
-        parameters={"then": parameters.then},
-        targets=(leader,),
-        took_effect=took_effect,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence((leader,), took_effect=took_effect, then=parameters.then)
 
 
 def _flip(context: FaultContext, leader: int) -> bool:
     """Flip a bit in a batch that every replica has.
 
     Returns whether the batch's CRC was right before and is wrong now.
-
-    Raises:
-        FaultMissed: no batch is on all replicas.
     """
     disks, replicas = context.cluster.disks, context.partition_with_leader().replicas
     common_end_offset = min(
@@ -299,7 +264,7 @@ KINDS: Final = (
         " the space is freed and the node started again later",
         DiskParameters,
         disk_full,
-        full_disk_effects,
+        crash_effects,  # what the node had written stays
         required_capabilities=_REQUIRED,
         disk="image",
         may_exit="targets",

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ackbench.experiments.trial.faults.core import FaultParameters, Seconds
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
-from ackbench.experiments.trial.faults.process.parameters import CrashParameters
+from ackbench.experiments.trial.faults.process.parameters import CrashParameters, crash_effects
 
 FAMILY: Final = "disk"
 
@@ -62,58 +62,44 @@ class BitFlipParameters(CrashParameters):
 # Effects
 
 
-def power_loss_effects(kind: str, parameters: CrashParameters, _topology: Topology) -> FaultEffects:
+def power_loss_effects(parameters: CrashParameters, topology: Topology) -> FaultEffects:
     """Return the effects: one node goes down and loses unsynced data.
 
     It may lead any partition, or be the controller.
     """
-    return _down(kind, parameters).model_copy(update={"nodes_down": 1, "power_loss": True})
+    return crash_effects(parameters, topology).model_copy(update={"power_loss": True})
 
 
-def power_loss_everywhere_effects(
-    kind: str, parameters: CrashParameters, topology: Topology
-) -> FaultEffects:
+def power_loss_everywhere_effects(parameters: CrashParameters, topology: Topology) -> FaultEffects:
     """Return the effects: all nodes go down at the same time and lose unsynced data.
 
     The restart does not wait for a reaction, as there is no node left to react.
     """
-    heals_ms = parameters.restart_after_s * 1000
-    return _down(kind, parameters).model_copy(
-        update={"nodes_down": topology.nodes, "power_loss": True, "heals_within_ms": heals_ms}
+    down = power_loss_effects(parameters, topology)
+    return down.model_copy(
+        update={"nodes_down": topology.nodes, "heals_within_ms": down.heals_after_ms}
     )
 
 
-def truncation_effects(kind: str, parameters: CrashParameters, topology: Topology) -> FaultEffects:
+def truncation_effects(parameters: CrashParameters, topology: Topology) -> FaultEffects:
     """Return the effects of a power loss that also takes synced data above the recovery point."""
-    return power_loss_effects(kind, parameters, topology).model_copy(
-        update={"loses_synced_data": True}
-    )
+    return power_loss_effects(parameters, topology).model_copy(update={"loses_synced_data": True})
 
 
-def truncation_everywhere_effects(
-    kind: str, parameters: CrashParameters, topology: Topology
-) -> FaultEffects:
+def truncation_everywhere_effects(parameters: CrashParameters, topology: Topology) -> FaultEffects:
     """Return the effects of `truncation_effects` at every node."""
-    return power_loss_everywhere_effects(kind, parameters, topology).model_copy(
+    return power_loss_everywhere_effects(parameters, topology).model_copy(
         update={"loses_synced_data": True}
     )
 
 
-def full_disk_effects(kind: str, parameters: CrashParameters, _topology: Topology) -> FaultEffects:
-    """Return the effects: one node goes down; what it had written stays."""
-    return _down(kind, parameters).model_copy(update={"nodes_down": 1})
-
-
-def slow_disk_effects(
-    kind: str, parameters: SlowDiskParameters, _topology: Topology
-) -> FaultEffects:
+def slow_disk_effects(parameters: SlowDiskParameters, _topology: Topology) -> FaultEffects:
     """Return the effects: one node waits for its disk, with its connections open.
 
     The metadata log is on the same disk, so the controller may fence the node.
     """
     lasts_ms = parameters.slow_s * 1000
     return FaultEffects(
-        kind=kind,
         nodes_paused=1,
         pause_ms=lasts_ms,
         may_affect_leader=True,
@@ -122,21 +108,11 @@ def slow_disk_effects(
     )
 
 
-def bit_flip_effects(kind: str, parameters: BitFlipParameters, _topology: Topology) -> FaultEffects:
+def bit_flip_effects(parameters: BitFlipParameters, topology: Topology) -> FaultEffects:
     """Return the effects: the leader serves the changed bytes.
 
     If it crashes, it truncates its log there during recovery, synced or not.
     """
     if parameters.then == "read":
-        return FaultEffects(kind=kind, corrupts_records=True, may_affect_leader=True)
-    return _down(kind, parameters).model_copy(update={"nodes_down": 1, "loses_synced_data": True})
-
-
-def _down(kind: str, parameters: CrashParameters) -> FaultEffects:
-    heals_ms = parameters.restart_after_s * 1000
-    return FaultEffects(
-        kind=kind,
-        may_affect_leader=True,
-        heals_after_ms=heals_ms,
-        heals_within_ms=heals_ms + parameters.patience_s * 1000,
-    )
+        return FaultEffects(corrupts_records=True, may_affect_leader=True)
+    return crash_effects(parameters, topology).model_copy(update={"loses_synced_data": True})

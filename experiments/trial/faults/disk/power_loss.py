@@ -24,7 +24,7 @@ from ackbench.experiments.trial.faults.core import (
     FaultMissed,
 )
 from ackbench.experiments.trial.faults.core.context import format_nodes
-from ackbench.experiments.trial.faults.core.evidence import kept_leader, leader_changed
+from ackbench.experiments.trial.faults.core.evidence import wait_for_leader_change
 from ackbench.experiments.trial.faults.disk.parameters import (
     FAMILY,
     PowerLossParameters,
@@ -65,7 +65,7 @@ class NodeLogTail:
 
 
 def _take_leader_down(
-    kind: str, context: FaultContext, parameters: CrashParameters, take_down: TakeDown
+    context: FaultContext, parameters: CrashParameters, take_down: TakeDown
 ) -> FaultEvidence:
     """Take the observed partition's leader down and start it again.
 
@@ -77,19 +77,12 @@ def _take_leader_down(
         heals.callback(context.start, leader)
         lost_data = take_down(context, [leader])
         context.sleep_until(parameters.heals_at_s())
-        reacted = context.wait_for_reaction(
-            lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
-        )
-    return FaultEvidence(
-        kind=kind,
-        targets=(leader,),
-        took_effect=lost_data and reacted,
-        evidence=tuple(context.evidence),
-    )
+        reacted = wait_for_leader_change(context, leader, parameters.patience_s)
+    return context.fault_evidence((leader,), took_effect=lost_data and reacted)
 
 
 def _take_all_down(
-    kind: str, context: FaultContext, parameters: CrashParameters, take_down: TakeDown
+    context: FaultContext, parameters: CrashParameters, take_down: TakeDown
 ) -> FaultEvidence:
     """Take all brokers down at the same moment and start them again.
 
@@ -102,9 +95,7 @@ def _take_all_down(
             heals.callback(context.start, node)
         lost_data = take_down(context, nodes)
         context.sleep_until(parameters.heals_at_s())
-    return FaultEvidence(
-        kind=kind, targets=nodes, took_effect=lost_data, evidence=tuple(context.evidence)
-    )
+    return context.fault_evidence(nodes, took_effect=lost_data)
 
 
 def _pause_and_take_down(
@@ -124,9 +115,6 @@ def _pause_and_take_down(
         description: what is done to them, for the journal and the evidence.
         take_down: leaves them stopped, with their logs as they are then; returns whether it had its
             effect.
-
-    Raises:
-        FaultMissed: none of them runs.
     """
     with ExitStack() as locks:
         for node in sorted(nodes):
@@ -190,7 +178,7 @@ def leader_loses_power(context: FaultContext, parameters: PowerLossParameters) -
 
     It took effect if its disk lost unsynced data and the partition lost its leader.
     """
-    return _take_leader_down("leader-power-loss", context, parameters, _lose_power)
+    return _take_leader_down(context, parameters, _lose_power)
 
 
 def all_lose_power(context: FaultContext, parameters: PowerLossParameters) -> FaultEvidence:
@@ -198,7 +186,7 @@ def all_lose_power(context: FaultContext, parameters: PowerLossParameters) -> Fa
 
     It took effect if each disk lost unsynced data.
     """
-    return _take_all_down("all-power-loss", context, parameters, _lose_power)
+    return _take_all_down(context, parameters, _lose_power)
 
 
 def leader_loses_power_in_recovery(
@@ -215,9 +203,7 @@ def leader_loses_power_in_recovery(
         heals.callback(context.start, leader)
         lost_data = _lose_power(context, [leader])
         context.sleep_until(parameters.heals_at_s())
-        reacted = context.wait_for_reaction(
-            lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
-        )
+        reacted = wait_for_leader_change(context, leader, parameters.patience_s)
         log = NodeLogTail(context, leader)
         context.start(leader)
         context.wait_for(
@@ -232,11 +218,9 @@ def leader_loses_power_in_recovery(
             if in_recovery
             else f"node {leader} had completed its start when it lost power again"
         )
-    return FaultEvidence(
-        kind="power-loss-in-recovery",
-        targets=(leader,),
+    return context.fault_evidence(
+        (leader,),
         took_effect=lost_data and reacted and lost_data_again and in_recovery,
-        evidence=tuple(context.evidence),
     )
 
 
@@ -273,7 +257,7 @@ def truncate_leader(context: FaultContext, parameters: CrashParameters) -> Fault
 
     It took effect if it lost data and the partition lost its leader.
     """
-    return _take_leader_down("leader-recovery-point-cut", context, parameters, _truncate)
+    return _take_leader_down(context, parameters, _truncate)
 
 
 def truncate_all(context: FaultContext, parameters: CrashParameters) -> FaultEvidence:
@@ -281,7 +265,7 @@ def truncate_all(context: FaultContext, parameters: CrashParameters) -> FaultEvi
 
     It took effect if each lost data.
     """
-    return _take_all_down("all-recovery-point-cut", context, parameters, _truncate)
+    return _take_all_down(context, parameters, _truncate)
 
 
 def _truncate(context: FaultContext, nodes: Sequence[int]) -> bool:

@@ -55,7 +55,6 @@ class PartitionParameters(ImpairmentParameters):
 
 
 def impair(
-    kind: str,
     context: FaultContext,
     parameters: ImpairmentParameters,
     impairments: Sequence[NodeImpairment | RequestRule],
@@ -64,7 +63,6 @@ def impair(
     """Impair traffic now for as long as the parameters request, and restore it.
 
     Args:
-        kind: the fault's name.
         context: the fault's context.
         parameters: how long it lasts.
         impairments: what is done to the traffic of which nodes.
@@ -96,23 +94,13 @@ def impair(
     context.add_evidence(f"the traffic was impaired for {lasted_s:.2f} s")
     for count in counts:
         context.add_evidence(str(count))
-    return FaultEvidence(
-        kind=kind,
-        targets=targets,
-        took_effect=affected and reacted,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence(targets, took_effect=affected and reacted)
 
 
 def _begin(context: FaultContext, impairments: Sequence[NodeImpairment | RequestRule]) -> None:
-    """Begin to impair the traffic.
-
-    Raises:
-        FaultMissed: another fault impairs the same traffic already; a node has one relay.
-    """
     try:
         context.cluster.impair(context.name, impairments)
-    except ImpairmentConflict as conflict:
+    except ImpairmentConflict as conflict:  # a node has one relay
         raise FaultMissed(str(conflict)) from conflict
 
 

@@ -24,7 +24,10 @@ from ackbench.experiments.trial.faults.core.evidence import (
     left_isr,
     stayed_in_isr,
 )
-from ackbench.experiments.trial.faults.core.kind import require_timed_out_requests
+from ackbench.experiments.trial.faults.core.kind import (
+    require_timed_out_requests,
+    too_short_reason,
+)
 from ackbench.experiments.trial.faults.network.impairment import (
     ImpairmentParameters,
     PartitionParameters,
@@ -86,7 +89,6 @@ def isolate_leader(context: FaultContext, parameters: PartitionParameters) -> Fa
     context.sleep_until(parameters.at_s)
     leader = context.leader()
     return impair(
-        "leader-isolated",
         context,
         parameters,
         [PacketDrop(leader, other_nodes(context, leader))],
@@ -105,7 +107,6 @@ def isolate_follower(context: FaultContext, parameters: FollowerParameters) -> F
     if follower is None:
         raise FaultMissed("the partition had no follower in its ISR")
     return impair(
-        "follower-isolated",
         context,
         parameters,
         [PacketDrop(follower, other_nodes(context, follower))],
@@ -123,7 +124,6 @@ def isolate_controller(context: FaultContext, parameters: PartitionParameters) -
     if before.controller is None:
         raise FaultMissed("the cluster had no active controller")
     return impair(
-        "controller-isolated",
         context,
         parameters,
         [PacketDrop(before.controller, other_nodes(context, before.controller))],
@@ -145,7 +145,6 @@ def split_majority(context: FaultContext, parameters: SplitParameters) -> FaultE
     brokers = context.cluster.node_ids()
     drops += [PacketDrop(node, clients=True) for node in unreached if node in brokers]
     return impair(
-        "split-majority",
         context,
         parameters,
         drops,
@@ -168,7 +167,6 @@ def drop_one_way(context: FaultContext, parameters: OneWayParameters) -> FaultEv
         outgoing=parameters.direction == "out",
     )
     return impair(
-        "one-way-cut",
         context,
         parameters,
         [drop],
@@ -196,13 +194,10 @@ def _sides(context: FaultContext, leader: int) -> tuple[tuple[int, ...], tuple[i
     return minority, tuple(node for node in (*brokers, *separate) if node not in minority)
 
 
-def _isolation_effects(
-    kind: str, parameters: PartitionParameters, _topology: Topology
-) -> FaultEffects:
+def _isolation_effects(parameters: PartitionParameters, _topology: Topology) -> FaultEffects:
     """Return the effects. The node may lead any partition, or be the active controller."""
     heals_ms = parameters.lasts_s * 1000
     return FaultEffects(
-        kind=kind,
         nodes_isolated=1,
         may_affect_leader=True,
         heals_after_ms=heals_ms,
@@ -210,20 +205,16 @@ def _isolation_effects(
     )
 
 
-def _follower_effects(
-    kind: str, parameters: PartitionParameters, topology: Topology
-) -> FaultEffects:
+def _follower_effects(parameters: PartitionParameters, topology: Topology) -> FaultEffects:
     """Return the effects. A follower of partition 0 may lead another partition, if there is one."""
-    return _isolation_effects(kind, parameters, topology).model_copy(
+    return _isolation_effects(parameters, topology).model_copy(
         update={"may_affect_leader": topology.partitions > 1}
     )
 
 
-def _controller_effects(
-    kind: str, parameters: PartitionParameters, topology: Topology
-) -> FaultEffects:
+def _controller_effects(parameters: PartitionParameters, topology: Topology) -> FaultEffects:
     """Return the effects. A dedicated controller leads no partition."""
-    effects = _isolation_effects(kind, parameters, topology)
+    effects = _isolation_effects(parameters, topology)
     if not topology.dedicated_controllers:
         return effects
     return effects.model_copy(
@@ -231,10 +222,10 @@ def _controller_effects(
     )
 
 
-def _split_effects(kind: str, parameters: SplitParameters, topology: Topology) -> FaultEffects:
+def _split_effects(parameters: SplitParameters, topology: Topology) -> FaultEffects:
     clients_cut_off = parameters.clients != "both"
     longest_ms = (parameters.lasts_s + parameters.patience_s) * 1000
-    return _isolation_effects(kind, parameters, topology).model_copy(
+    return _isolation_effects(parameters, topology).model_copy(
         update={
             "nodes_isolated": topology.nodes - topology.majority,
             "controllers_failed": max(0, (topology.dedicated_controllers - 1) // 2),
@@ -251,17 +242,8 @@ class SilenceParameters(ImpairmentParameters):
     """No traffic gets through, and no connection is closed."""
 
     def unnoticed_reason(self, client_timeout_s: float, acks: str) -> str | None:
-        """Refuse a fault that is not longer than the client's timeout.
-
-        TCP delivers everything afterwards. With acks=0 producers wait for no response, and any
-        duration is a valid test.
-        """
-        if acks == "0" or self.lasts_s > client_timeout_s:
-            return None
-        return (
-            f"lasts_s is {self.lasts_s:g} and the client waits {client_timeout_s * 1000:g} ms for"
-            " an answer (socket.timeout.ms; java: request.timeout.ms); allowed: a longer cut"
-        )
+        """Refuse a cut that is not longer than the client's timeout."""
+        return too_short_reason("cut", "lasts_s", self.lasts_s, client_timeout_s, acks)
 
 
 class ClientCutParameters(SilenceParameters):
@@ -279,9 +261,7 @@ def isolate_clients(context: FaultContext, parameters: ClientCutParameters) -> F
     """
     context.sleep_until(parameters.at_s)
     nodes = context.cluster.node_ids() if parameters.nodes == "all" else (context.leader(),)
-    return impair(
-        "client-isolated", context, parameters, [PacketDrop(node, clients=True) for node in nodes]
-    )
+    return impair(context, parameters, [PacketDrop(node, clients=True) for node in nodes])
 
 
 def drop_responses(context: FaultContext, parameters: SilenceParameters) -> FaultEvidence:
@@ -292,16 +272,13 @@ def drop_responses(context: FaultContext, parameters: SilenceParameters) -> Faul
     """
     context.sleep_until(parameters.at_s)
     return impair(
-        "responses-dropped",
         context,
         parameters,
         [PacketDrop(context.leader(), clients=True, incoming=False)],
     )
 
 
-def _client_isolation_effects(
-    kind: str, parameters: SilenceParameters, _topology: Topology
-) -> FaultEffects:
+def _client_isolation_effects(parameters: SilenceParameters, _topology: Topology) -> FaultEffects:
     """Return the effects: nodes are not affected.
 
     What the clients had sent is held in the kernel, and delivered at the heal whether the client
@@ -309,7 +286,6 @@ def _client_isolation_effects(
     """
     lasts_ms = parameters.lasts_s * 1000
     return FaultEffects(
-        kind=kind,
         clients_cut_off=True,
         requests_held_ms=lasts_ms,
         heals_after_ms=lasts_ms,
@@ -317,10 +293,8 @@ def _client_isolation_effects(
     )
 
 
-def _dropped_response_effects(
-    kind: str, parameters: SilenceParameters, topology: Topology
-) -> FaultEffects:
-    return _client_isolation_effects(kind, parameters, topology).model_copy(
+def _dropped_response_effects(parameters: SilenceParameters, topology: Topology) -> FaultEffects:
+    return _client_isolation_effects(parameters, topology).model_copy(
         update={"responses_lost": True}
     )
 

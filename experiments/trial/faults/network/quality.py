@@ -66,7 +66,7 @@ def limit_bandwidth(context: FaultContext, parameters: BandwidthParameters) -> F
     shaping = TrafficShaping(
         leader, other_nodes(context, leader), rate_kbit_per_s=parameters.rate_kbit_per_s
     )
-    return impair("bandwidth-limited", context, parameters, [shaping])
+    return impair(context, parameters, [shaping])
 
 
 def delay(context: FaultContext, parameters: DelayParameters) -> FaultEvidence:
@@ -79,7 +79,7 @@ def delay(context: FaultContext, parameters: DelayParameters) -> FaultEvidence:
         delay_ms=parameters.delay_ms,
         jitter_ms=parameters.jitter_ms,
     )
-    return impair("delay", context, parameters, [shaping])
+    return impair(context, parameters, [shaping])
 
 
 def lose_packets(context: FaultContext, parameters: PacketLossParameters) -> FaultEvidence:
@@ -95,10 +95,10 @@ def lose_packets(context: FaultContext, parameters: PacketLossParameters) -> Fau
         clients=True,
         share=parameters.loss_percent / 100,
     )
-    return impair("packet-loss", context, parameters, [drop])
+    return impair(context, parameters, [drop])
 
 
-def _effects(kind: str, parameters: ImpairmentParameters, _topology: Topology) -> FaultEffects:
+def _effects(parameters: ImpairmentParameters, _topology: Topology) -> FaultEffects:
     """Return the effects.
 
     At the worst nothing arrives in time: the controller may fence the leader, and its clients may
@@ -106,7 +106,6 @@ def _effects(kind: str, parameters: ImpairmentParameters, _topology: Topology) -
     """
     lasts_ms = parameters.lasts_s * 1000
     return FaultEffects(
-        kind=kind,
         nodes_isolated=1,
         clients_cut_off=True,
         requests_held_ms=lasts_ms,

@@ -54,12 +54,12 @@ RelayParameters = HoldParameters | DropParameters | ResetParameters
 
 
 def _injection(
-    kind: str, treatment: RelayTreatment
+    treatment: RelayTreatment,
 ) -> Callable[[FaultContext, RelayParameters], FaultEvidence]:
     def inject(context: FaultContext, parameters: RelayParameters) -> FaultEvidence:
         context.sleep_until(parameters.at_s)
         action = RelayAction(context.leader(), parameters.direction, treatment)
-        return impair(kind, context, parameters, [action])
+        return impair(context, parameters, [action])
 
     return inject
 
@@ -91,7 +91,7 @@ def _require_lost_connections(
     )
 
 
-def _hold_effects(kind: str, parameters: HoldParameters, _topology: Topology) -> FaultEffects:
+def _hold_effects(parameters: HoldParameters, _topology: Topology) -> FaultEffects:
     """Return the effects: nodes are not affected.
 
     Held requests are delivered at the heal, whether the client still waits for them or not.
@@ -99,7 +99,6 @@ def _hold_effects(kind: str, parameters: HoldParameters, _topology: Topology) ->
     lasts_ms = parameters.lasts_s * 1000
     responses = parameters.direction == "responses"
     return FaultEffects(
-        kind=kind,
         clients_cut_off=True,
         responses_lost=responses,
         requests_held_ms=0 if responses else lasts_ms,
@@ -109,12 +108,11 @@ def _hold_effects(kind: str, parameters: HoldParameters, _topology: Topology) ->
 
 
 def _drop_effects(
-    kind: str, parameters: DropParameters | ResetParameters, _topology: Topology
+    parameters: DropParameters | ResetParameters, _topology: Topology
 ) -> FaultEffects:
     """Return the effects: dropped requests are never delivered."""
     lasts_ms = parameters.lasts_s * 1000
     return FaultEffects(
-        kind=kind,
         clients_cut_off=True,
         responses_lost=parameters.direction == "responses",
         heals_after_ms=lasts_ms,
@@ -128,7 +126,7 @@ KINDS: Final = (
         FAMILY,
         "a relay holds the leader's responses, or the requests to it, until the heal",
         HoldParameters,
-        _injection("relay-held", "hold"),
+        _injection("hold"),
         _hold_effects,
         network=NETWORK,
         supports_external_cluster=True,
@@ -140,7 +138,7 @@ KINDS: Final = (
         "a relay drops the leader's responses, or the requests to it,"
         " and resets the connections at the heal",
         DropParameters,
-        _injection("relay-dropped", "drop"),
+        _injection("drop"),
         _drop_effects,
         network=NETWORK,
         supports_external_cluster=True,
@@ -152,7 +150,7 @@ KINDS: Final = (
         "a relay resets each connection on which the leader responds, or gets a request;"
         " the batch may or may not have been appended",
         ResetParameters,
-        _injection("relay-reset", "reset"),
+        _injection("reset"),
         _drop_effects,
         network=NETWORK,
         supports_external_cluster=True,

@@ -5,7 +5,7 @@ Which errors a broker sends, and what they mean: https://kafka.apache.org/protoc
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -57,7 +57,6 @@ enough of them do (`ReplicaManager.appendRecords`, `DelayedProduce`).
 class RequestsParameters(ImpairmentParameters):
     """Relays act on some requests of one API, or on the responses to them."""
 
-    fault_kind: ClassVar[str] = KIND
     api: str = Field(default="Produce", description="the API's name in Kafka's protocol")
     side: Direction = Field(
         default="responses", description="what the relays act on: requests, or their responses"
@@ -163,7 +162,6 @@ class RequestsParameters(ImpairmentParameters):
 class NodeRequestsParameters(RequestsParameters):
     """Relays act on some requests that brokers and controllers send to each other."""
 
-    fault_kind: ClassVar[str] = NODES_KIND
     api: str = Field(default="Fetch", description="the API's name in Kafka's protocol")
     listener: Literal["replication", "controller"] = Field(
         default="replication",
@@ -209,10 +207,10 @@ def act_on_requests(context: FaultContext, parameters: RequestsParameters) -> Fa
         "partition": None if parameters.partition < 0 else parameters.partition,
         "times": parameters.times or None,
     }
-    return impair(parameters.fault_kind, context, parameters, [RequestRule(**rule)])
+    return impair(context, parameters, [RequestRule(**rule)])
 
 
-def _effects(kind: str, parameters: RequestsParameters, _topology: Topology) -> FaultEffects:
+def _effects(parameters: RequestsParameters, _topology: Topology) -> FaultEffects:
     """Return the effects: nodes are not affected.
 
     Of an error in a response that a broker would not send in this state, the effects are unknown:
@@ -225,7 +223,6 @@ def _effects(kind: str, parameters: RequestsParameters, _topology: Topology) -> 
     held_ms = {"hold": lasts_ms, "slow": lasts_ms, **late_ms}.get(parameters.action, 0.0)
     is_late_request = parameters.side == "requests" and held_ms > 0
     return FaultEffects(
-        kind=kind,
         known=not (
             parameters.action == "error"
             and tells_outcomes
@@ -240,13 +237,10 @@ def _effects(kind: str, parameters: RequestsParameters, _topology: Topology) -> 
     )
 
 
-def _node_effects(
-    kind: str, parameters: NodeRequestsParameters, topology: Topology
-) -> FaultEffects:
+def _node_effects(parameters: NodeRequestsParameters, topology: Topology) -> FaultEffects:
     """Return the effects: at the worst no node reaches another one, and each is fenced."""
     lasts_ms = parameters.lasts_s * 1000
     return FaultEffects(
-        kind=kind,
         known=parameters.action != "error",
         nodes_isolated=topology.nodes,
         may_affect_leader=True,

@@ -298,12 +298,7 @@ def strike_and_heal(context: FaultContext, parameters: CommandParameters) -> Fau
         context.sleep_until_lasted(parameters.lasts_s)
         if "proof" in commands:
             took_effect = _prove(context, commands["proof"], timeout_s)
-    return FaultEvidence(
-        kind=COMMAND,
-        targets=(leader,),
-        took_effect=took_effect,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence((leader,), took_effect=took_effect)
 
 
 def _prove(context: FaultContext, words: Sequence[str], timeout_s: float) -> bool:
@@ -368,12 +363,11 @@ def confirm_effect(evidence: FaultEvidence, observations: TrialObservations) -> 
 
 
 def _effects(
-    effects_of: EffectsOfKind, kind: str, parameters: CommandParameters, topology: Topology
+    effects_of: EffectsOfKind, parameters: CommandParameters, topology: Topology
 ) -> FaultEffects:
     """Return the effects of the fault that it is like, with its own times; else unknown ones."""
     longest_ms = (parameters.lasts_s + parameters.patience_s + parameters.heal_timeout_s) * 1000
     times: dict[str, Any] = {
-        "kind": kind,
         "heals_after_ms": parameters.lasts_s * 1000,
         "heals_within_ms": longest_ms,
     }

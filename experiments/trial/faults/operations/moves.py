@@ -73,7 +73,7 @@ def change_preferred_leader(context: FaultContext, parameters: MovedParameters) 
     order = (*before.replicas[1:], before.replicas[0])
     if order[0] == before.leader:
         order = (*order[1:], order[0])
-    return _move_and_back("preferred-leader-change", context, parameters, before, order)
+    return _move_and_back(context, parameters, before, order)
 
 
 def reassign_replicas(context: FaultContext, parameters: MovedParameters) -> FaultEvidence:
@@ -84,7 +84,7 @@ def reassign_replicas(context: FaultContext, parameters: MovedParameters) -> Fau
     context.sleep_until(parameters.at_s)
     before = context.partition_with_leader()
     replicas = without_leader(before, context.cluster.node_ids())
-    return _move_and_back("reassignment", context, parameters, before, replicas)
+    return _move_and_back(context, parameters, before, replicas)
 
 
 def without_leader(before: PartitionState, nodes: Sequence[int]) -> tuple[int, ...]:
@@ -97,7 +97,6 @@ def without_leader(before: PartitionState, nodes: Sequence[int]) -> tuple[int, .
 
 
 def _move_and_back(
-    kind: str,
     context: FaultContext,
     parameters: MovedParameters,
     before: PartitionState,
@@ -111,9 +110,7 @@ def _move_and_back(
         took_effect = leader is not None and _move(context, leader, replicas, patience_s)
         context.sleep_until(parameters.heals_at_s())
     context.add_evidence(f"the replicas are {_format_order(before.replicas)} again")
-    return FaultEvidence(
-        kind=kind, targets=targets, took_effect=took_effect, evidence=tuple(context.evidence)
-    )
+    return context.fault_evidence(targets, took_effect=took_effect)
 
 
 def _move(context: FaultContext, leader: int, replicas: tuple[int, ...], patience_s: float) -> bool:
@@ -172,10 +169,9 @@ def _is_complete(context: FaultContext, replicas: tuple[int, ...]) -> bool:
     )
 
 
-def _effects(kind: str, parameters: MovedParameters, _topology: Topology) -> FaultEffects:
+def _effects(parameters: MovedParameters, _topology: Topology) -> FaultEffects:
     away_ms = parameters.away_s * 1000
     return FaultEffects(
-        kind=kind,
         moves_leader=True,
         may_affect_leader=True,
         heals_after_ms=away_ms,

@@ -21,16 +21,15 @@ from ackbench.experiments.trial.faults.core import (
 )
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.trial.faults.core.evidence import (
-    kept_leader,
-    leader_changed,
     refusals_as_missed,
+    wait_for_leader_change,
 )
 from ackbench.experiments.trial.faults.core.kind import (
     Seconds,
     TrialObservations,
     extend_evidence,
 )
-from ackbench.experiments.trial.faults.process.parameters import CrashParameters
+from ackbench.experiments.trial.faults.process.parameters import CrashParameters, crash_effects
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.spec import PartitionState
 from ackbench.infra.process.waiting import wait_until
@@ -87,9 +86,7 @@ def raise_partition_count(context: FaultContext, parameters: RaisedParameters) -
         f"the topic had {before} partitions, and {len(led)} with leaders"
         f" {context.elapsed_s():.2f} s after more were requested"
     )
-    return FaultEvidence(
-        kind="partitions-raised", took_effect=len(led) > before, evidence=tuple(context.evidence)
-    )
+    return context.fault_evidence(took_effect=len(led) > before)
 
 
 def _all_with_leader(context: FaultContext, count: int) -> tuple[PartitionState, ...] | None:
@@ -128,8 +125,8 @@ def require_known_by_producer(
     )
 
 
-def _raised_effects(kind: str, _parameters: RaisedParameters, _topology: Topology) -> FaultEffects:
-    return FaultEffects(kind=kind, adds_partitions=True)
+def _raised_effects(_parameters: RaisedParameters, _topology: Topology) -> FaultEffects:
+    return FaultEffects(adds_partitions=True)
 
 
 # A recreated topic
@@ -176,9 +173,7 @@ def recreate_topic(context: FaultContext, parameters: RecreatedParameters) -> Fa
         context.sleep_until(parameters.heals_at_s())
     new_id = context.partition_with_leader().topic_id
     context.add_evidence(f"topic id {old_id} was deleted; the topic of its name is {new_id} now")
-    return FaultEvidence(
-        kind="topic-recreated", took_effect=new_id != old_id, evidence=tuple(context.evidence)
-    )
+    return context.fault_evidence(took_effect=new_id != old_id)
 
 
 def _recreate(
@@ -225,12 +220,9 @@ def _recreate(
         )
 
 
-def _recreated_effects(
-    kind: str, parameters: RecreatedParameters, _topology: Topology
-) -> FaultEffects:
+def _recreated_effects(parameters: RecreatedParameters, _topology: Topology) -> FaultEffects:
     gone_ms = parameters.gone_s * 1000
     return FaultEffects(
-        kind=kind,
         deletes_topic=True,
         may_affect_leader=True,
         heals_after_ms=gone_ms,
@@ -257,16 +249,9 @@ def replace_node(context: FaultContext, parameters: ReplacedParameters) -> Fault
         heals.callback(context.start, leader)
         context.kill(leader)
         context.sleep_until_lasted(parameters.restart_after_s)
-        reacted = context.wait_for_reaction(
-            lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
-        )
+        reacted = wait_for_leader_change(context, leader, parameters.patience_s)
         emptied = _replace_disk(context, leader)
-    return FaultEvidence(
-        kind="node-replaced",
-        targets=(leader,),
-        took_effect=reacted and emptied,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence((leader,), took_effect=reacted and emptied)
 
 
 def _replace_disk(context: FaultContext, node: int) -> bool:
@@ -338,18 +323,8 @@ def _elect_uncleanly(context: FaultContext, topic: str, partition: int) -> bool:
     return not_needed is None
 
 
-def _replaced_effects(
-    kind: str, parameters: ReplacedParameters, _topology: Topology
-) -> FaultEffects:
-    heals_ms = parameters.restart_after_s * 1000
-    return FaultEffects(
-        kind=kind,
-        nodes_down=1,
-        loses_synced_data=True,
-        may_affect_leader=True,
-        heals_after_ms=heals_ms,
-        heals_within_ms=heals_ms + parameters.patience_s * 1000,
-    )
+def _replaced_effects(parameters: ReplacedParameters, topology: Topology) -> FaultEffects:
+    return crash_effects(parameters, topology).model_copy(update={"loses_synced_data": True})
 
 
 KINDS: Final = (

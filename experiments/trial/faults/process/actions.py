@@ -20,7 +20,7 @@ from ackbench.experiments.trial.faults.core import (
 )
 from ackbench.experiments.trial.faults.core.context import format_nodes
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
-from ackbench.experiments.trial.faults.core.evidence import no_controller
+from ackbench.experiments.trial.faults.core.evidence import no_controller, wait_for_leader_change
 from ackbench.experiments.trial.faults.core.kind import (
     TrialObservations,
     accept_evidence,
@@ -47,6 +47,7 @@ from ackbench.experiments.trial.faults.process.parameters import (
     NodeStopParameters,
     PauseParameters,
     StopParameters,
+    crash_effects,
 )
 from ackbench.experiments.trial.faults.process.targets import (
     ALL,
@@ -74,7 +75,7 @@ class Action:
     """For summaries, after `is` or `are`: `paused (SIGSTOP) for a while`."""
     inject: Callable[[FaultContext, TargetSelector, Targets, Any], bool]
     """Injects and heals the fault; returns whether it took effect."""
-    effects: Callable[[str, Any, Topology], FaultEffects]
+    effects: Callable[[Any, Topology], FaultEffects]
     """Returns the effects on one node."""
     default_parameters: type[FaultParameters]
     special_parameters: Mapping[str, type[FaultParameters]]
@@ -201,34 +202,21 @@ def _for_each(
 # Effects on one node
 
 
-def crash_effects(kind: str, parameters: CrashParameters, _topology: Topology) -> FaultEffects:
-    """Return the effects of a crash. The node may lead any partition, or be the controller."""
-    heals_ms = parameters.restart_after_s * 1000
-    return FaultEffects(
-        kind=kind,
-        nodes_down=1,
-        may_affect_leader=True,
-        heals_after_ms=heals_ms,
-        heals_within_ms=heals_ms + parameters.patience_s * 1000,
-    )
-
-
-def _stop_effects(kind: str, parameters: StopParameters, topology: Topology) -> FaultEffects:
+def _stop_effects(parameters: StopParameters, topology: Topology) -> FaultEffects:
     """Return the effects of a clean stop: those of a crash.
 
     A leader that shuts down hands over to a follower that need not have its last records, if acks
     is 1.
     """
-    crash = crash_effects(kind, parameters, topology)
+    crash = crash_effects(parameters, topology)
     return crash.model_copy(
         update={"heals_within_ms": crash.heals_within_ms + parameters.end_within_s * 1000}
     )
 
 
-def _pause_effects(kind: str, parameters: PauseParameters, _topology: Topology) -> FaultEffects:
+def _pause_effects(parameters: PauseParameters, _topology: Topology) -> FaultEffects:
     lasts_ms = parameters.pause_s * 1000
     return FaultEffects(
-        kind=kind,
         nodes_paused=1,
         pause_ms=lasts_ms,
         may_affect_leader=True,
@@ -366,15 +354,10 @@ def _kind(selector: TargetSelector, action: Action) -> FaultKind:
         context.sleep_until(parameters.at_s)
         targets = selector.find(context, parameters)
         took_effect = action.inject(context, selector, targets, parameters)
-        return FaultEvidence(
-            kind=name,
-            targets=targets.nodes,
-            took_effect=took_effect,
-            evidence=tuple(context.evidence),
-        )
+        return context.fault_evidence(targets.nodes, took_effect=took_effect)
 
-    def effects(kind: str, parameters: FaultParameters, topology: Topology) -> FaultEffects:
-        of_one = action.effects(kind, parameters, topology)
+    def effects(parameters: FaultParameters, topology: Topology) -> FaultEffects:
+        of_one = action.effects(parameters, topology)
         field = "nodes_down" if of_one.nodes_down else "nodes_paused"
         return of_one.model_copy(
             update={
@@ -427,23 +410,12 @@ def crash_leader_with_followers_behind(
         for follower in followers:
             context.resume(follower)
         context.sleep_until_lasted(parameters.behind_s + parameters.restart_after_s)
-        took_effect = context.wait_for_reaction(
-            lambda: LEADER.reaction(context, targets),
-            parameters.patience_s,
-            LEADER.no_reaction(targets),
-        )
-    return FaultEvidence(
-        kind="leader-crash-behind",
-        targets=(leader, *followers),
-        took_effect=took_effect,
-        evidence=tuple(context.evidence),
-    )
+        took_effect = wait_for_leader_change(context, leader, parameters.patience_s)
+    return context.fault_evidence((leader, *followers), took_effect=took_effect)
 
 
-def _crash_behind_effects(
-    kind: str, parameters: BehindParameters, topology: Topology
-) -> FaultEffects:
-    crash = crash_effects(kind, parameters, topology)
+def _crash_behind_effects(parameters: BehindParameters, topology: Topology) -> FaultEffects:
+    crash = crash_effects(parameters, topology)
     pause_ms = parameters.behind_s * 1000
     return crash.model_copy(
         update={

@@ -1,4 +1,4 @@
-"""Parameters of the faults of processes: times, the cluster's time to react, the target node."""
+"""Parameters of the faults of processes, and the effects of a crash. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pydantic import Field
 
 from ackbench.experiments.trial.faults.core import FaultParameters, Seconds, SecondsOrNone
 from ackbench.experiments.trial.faults.core.effects import (
+    FaultEffects,
     Topology,
     no_group_reason,
     no_transactions_reason,
 )
+from ackbench.experiments.trial.faults.core.kind import too_short_reason
 
 FAMILY: Final = "process"
 RESTART_S: Final = 5.0
@@ -34,6 +36,17 @@ class CrashParameters(FaultParameters):
     def heals_at_s(self) -> float:
         """Return when the node is started again, if the cluster has reacted by then."""
         return self.at_s + self.restart_after_s
+
+
+def crash_effects(parameters: CrashParameters, _topology: Topology) -> FaultEffects:
+    """Return the effects of a crash. The node may lead any partition, or be the controller."""
+    heals_ms = parameters.restart_after_s * 1000
+    return FaultEffects(
+        nodes_down=1,
+        may_affect_leader=True,
+        heals_after_ms=heals_ms,
+        heals_within_ms=heals_ms + parameters.patience_s * 1000,
+    )
 
 
 class BehindParameters(CrashParameters):
@@ -80,17 +93,8 @@ class LeaderPauseParameters(PauseParameters):
     """The leader is among the paused nodes, so every client waits."""
 
     def unnoticed_reason(self, client_timeout_s: float, acks: str) -> str | None:
-        """Refuse a pause that is not longer than the client's timeout.
-
-        TCP delivers everything afterwards. With acks=0 producers wait for no response, and any
-        pause is a valid test.
-        """
-        if acks == "0" or self.pause_s > client_timeout_s:
-            return None
-        return (
-            f"pause_s is {self.pause_s:g} and the client waits {client_timeout_s * 1000:g} ms for"
-            " an answer (socket.timeout.ms; java: request.timeout.ms); allowed: a longer pause"
-        )
+        """Refuse a pause that is not longer than the client's timeout."""
+        return too_short_reason("pause", "pause_s", self.pause_s, client_timeout_s, acks)
 
 
 class LongPauseParameters(PauseParameters):

@@ -19,9 +19,15 @@ from ackbench.experiments.trial.faults.core import (
 )
 from ackbench.experiments.trial.faults.core.context import IN_THE_LOAD
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
-from ackbench.experiments.trial.faults.process.actions import crash_effects, require_clean_shutdown
-from ackbench.experiments.trial.faults.process.parameters import FAMILY, RESTART_S, CrashParameters
-from ackbench.experiments.trial.faults.process.targets import LEADER, NODE, Targets
+from ackbench.experiments.trial.faults.core.evidence import wait_for_leader_change
+from ackbench.experiments.trial.faults.process.actions import require_clean_shutdown
+from ackbench.experiments.trial.faults.process.parameters import (
+    FAMILY,
+    RESTART_S,
+    CrashParameters,
+    crash_effects,
+)
+from ackbench.experiments.trial.faults.process.targets import NODE, Targets
 from ackbench.infra.errors import WaitTimeout
 from ackbench.infra.kafka.logs import BrokerLogEvent
 
@@ -71,7 +77,7 @@ def roll_cleanly(context: FaultContext, parameters: CleanRollingParameters) -> F
     def take_down(node: int) -> bool:
         return context.stop(node, parameters.end_within_s)
 
-    return _roll(context, parameters, "rolling-restart-clean", take_down)
+    return _roll(context, parameters, take_down)
 
 
 def roll_hard(context: FaultContext, parameters: RollingParameters) -> FaultEvidence:
@@ -81,13 +87,12 @@ def roll_hard(context: FaultContext, parameters: RollingParameters) -> FaultEvid
         context.kill(node)
         return True
 
-    return _roll(context, parameters, "rolling-restart-hard", take_down)
+    return _roll(context, parameters, take_down)
 
 
 def _roll(
     context: FaultContext,
     parameters: RollingParameters,
-    kind: str,
     take_down: Callable[[int], bool],
 ) -> FaultEvidence:
     """Restart each node in turn, however long that takes, until the load ends.
@@ -110,12 +115,7 @@ def _roll(
         context.add_evidence(f"{restarted} of {len(nodes)} nodes were restarted {before}")
     elif reactions < len(nodes):
         context.add_evidence(f"the cluster reacted to {reactions} of {len(nodes)} restarts")
-    return FaultEvidence(
-        kind=kind,
-        targets=nodes,
-        took_effect=restarted == reactions == len(nodes),
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence(nodes, took_effect=restarted == reactions == len(nodes))
 
 
 def _restart(
@@ -152,7 +152,7 @@ def _is_healthy(context: FaultContext, node: int, within_s: float) -> bool:
     return True
 
 
-def _rolling_effects(kind: str, parameters: RollingParameters, topology: Topology) -> FaultEffects:
+def _rolling_effects(parameters: RollingParameters, topology: Topology) -> FaultEffects:
     """Return the effects: one node is down at any time, and every node is once.
 
     Between two restarts the cluster is healthy, and every record is delivered. So the heal that a
@@ -162,7 +162,6 @@ def _rolling_effects(kind: str, parameters: RollingParameters, topology: Topolog
     if isinstance(parameters, CleanRollingParameters):
         one_s += parameters.end_within_s
     return FaultEffects(
-        kind=kind,
         nodes_down=1,
         may_affect_leader=True,
         heals_within_ms=one_s * 1000,
@@ -199,8 +198,7 @@ def crash_repeatedly(context: FaultContext, parameters: StormParameters) -> Faul
     It took effect if the partition lost its leader.
     """
     context.sleep_until(parameters.at_s)
-    targets = LEADER.find(context, parameters)
-    (leader,) = targets.nodes
+    leader = context.leader()
     cycle_s, crashes = parameters.up_s + parameters.down_s, 0
     with context.injected(leader) as heals:
         heals.callback(context.start, leader)
@@ -214,23 +212,16 @@ def crash_repeatedly(context: FaultContext, parameters: StormParameters) -> Faul
                 context.sleep_until_lasted(crash * cycle_s + parameters.down_s)
                 context.start(leader)
         context.sleep_until_lasted(parameters.heals_at_s() - parameters.at_s)
-        took_effect = context.wait_for_reaction(
-            lambda: LEADER.reaction(context, targets),
-            parameters.patience_s,
-            LEADER.no_reaction(targets),
-        )
+        took_effect = wait_for_leader_change(context, leader, parameters.patience_s)
     if crashes < parameters.times:
         context.add_evidence(f"{crashes} of {parameters.times} crashes came {IN_THE_LOAD}")
-    return FaultEvidence(
-        kind="restart-storm",
-        targets=(leader,),
-        took_effect=took_effect and crashes == parameters.times,
-        evidence=tuple(context.evidence),
+    return context.fault_evidence(
+        (leader,), took_effect=took_effect and crashes == parameters.times
     )
 
 
-def _storm_effects(kind: str, parameters: StormParameters, topology: Topology) -> FaultEffects:
-    return _repeated(crash_effects(kind, parameters, topology), parameters, parameters.times)
+def _storm_effects(parameters: StormParameters, topology: Topology) -> FaultEffects:
+    return _repeated(crash_effects(parameters, topology), parameters, parameters.times)
 
 
 # A crash during log recovery
@@ -260,8 +251,7 @@ def crash_in_recovery(context: FaultContext, parameters: InRecoveryParameters) -
     unfenced nor in the ISR between the crashes, and the partition lost its leader.
     """
     context.sleep_until(parameters.at_s)
-    targets = LEADER.find(context, parameters)
-    (leader,) = targets.nodes
+    leader = context.leader()
     with context.injected(leader) as heals:
         heals.callback(context.start, leader)
         context.kill(leader)
@@ -280,17 +270,8 @@ def crash_in_recovery(context: FaultContext, parameters: InRecoveryParameters) -
         )
         stayed_fenced = _stayed_fenced(context, events, leader, started_ns)
         context.sleep_until_lasted(parameters.heals_at_s() - parameters.at_s)
-        reacted = context.wait_for_reaction(
-            lambda: LEADER.reaction(context, targets),
-            parameters.patience_s,
-            LEADER.no_reaction(targets),
-        )
-    return FaultEvidence(
-        kind="crash-in-recovery",
-        targets=(leader,),
-        took_effect=began and stayed_fenced and reacted,
-        evidence=tuple(context.evidence),
-    )
+        reacted = wait_for_leader_change(context, leader, parameters.patience_s)
+    return context.fault_evidence((leader,), took_effect=began and stayed_fenced and reacted)
 
 
 def _wait_for_recovery(context: FaultContext, log_sizes: dict[int, int], timeout_s: float) -> bool:
@@ -346,10 +327,8 @@ def _stayed_fenced(
     return True
 
 
-def _in_recovery_effects(
-    kind: str, parameters: InRecoveryParameters, topology: Topology
-) -> FaultEffects:
-    repeated = _repeated(crash_effects(kind, parameters, topology), parameters, 2)
+def _in_recovery_effects(parameters: InRecoveryParameters, topology: Topology) -> FaultEffects:
+    repeated = _repeated(crash_effects(parameters, topology), parameters, 2)
     start_s = parameters.down_s + parameters.recovers_within_s
     late_ms = max(0.0, start_s - parameters.restart_after_s) * 1000
     return repeated.model_copy(update={"heals_within_ms": repeated.heals_within_ms + late_ms})

@@ -42,12 +42,7 @@ def crash_zookeeper_leader(context: FaultContext, parameters: EnsembleParameters
             parameters.patience_s,
             f"no ZooKeeper server took over from node {leader}",
         )
-    return FaultEvidence(
-        kind="zookeeper-leader-crash",
-        targets=(leader,),
-        took_effect=took_effect,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence((leader,), took_effect=took_effect)
 
 
 def _leader(context: FaultContext) -> int | None:
@@ -65,11 +60,10 @@ def _leader_change(context: FaultContext, before: int) -> str | None:
     return None
 
 
-def _effects(kind: str, parameters: EnsembleParameters, topology: Topology) -> FaultEffects:
+def _effects(parameters: EnsembleParameters, topology: Topology) -> FaultEffects:
     """Return the effects: brokers run, but can neither elect leaders nor change an ISR."""
     after_ms = parameters.restart_after_s * 1000
     return FaultEffects(
-        kind=kind,
         zookeeper_server_down=True,
         zookeeper_unavailable=topology.zookeepers - 1 <= topology.zookeepers // 2,
         heals_after_ms=after_ms,

@@ -32,9 +32,8 @@ from ackbench.experiments.trial.faults.core import (
 )
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.trial.faults.core.evidence import (
-    kept_leader,
-    leader_changed,
     refusals_as_missed,
+    wait_for_leader_change,
 )
 from ackbench.infra.cluster.replicas import leader_candidates
 from ackbench.infra.errors import HarnessError, WaitTimeout
@@ -118,7 +117,7 @@ def throttle_followers(context: FaultContext, parameters: ThrottledParameters) -
         took_effect = _take_out(context, followers, parameters.patience_s) and _stayed_out(
             context, parameters, followers
         )
-    return _evidence("followers-throttled", context, followers, took_effect=took_effect)
+    return context.fault_evidence(followers, took_effect=took_effect)
 
 
 def crash_leader_alone_in_isr(context: FaultContext, parameters: ShrunkParameters) -> FaultEvidence:
@@ -126,9 +125,7 @@ def crash_leader_alone_in_isr(context: FaultContext, parameters: ShrunkParameter
 
     It took effect if the partition lost its leader.
     """
-    return _crash_leader_alone(
-        "isr-shrunk-leader-crash", context, parameters, unclean_election=False
-    )
+    return _crash_leader_alone(context, parameters, unclean_election=False)
 
 
 def force_unclean_election(context: FaultContext, parameters: ShrunkParameters) -> FaultEvidence:
@@ -136,11 +133,11 @@ def force_unclean_election(context: FaultContext, parameters: ShrunkParameters) 
 
     It took effect if a replica that was out of sync was elected.
     """
-    return _crash_leader_alone("unclean-election", context, parameters, unclean_election=True)
+    return _crash_leader_alone(context, parameters, unclean_election=True)
 
 
 def _crash_leader_alone(
-    kind: str, context: FaultContext, parameters: ShrunkParameters, *, unclean_election: bool
+    context: FaultContext, parameters: ShrunkParameters, *, unclean_election: bool
 ) -> FaultEvidence:
     context.sleep_until(parameters.at_s)
     leader = context.leader()
@@ -157,7 +154,7 @@ def _crash_leader_alone(
                 context, leader, last, parameters, heals, unclean_election=unclean_election
             )
         )
-    return _evidence(kind, context, (leader, *followers), took_effect=took_effect)
+    return context.fault_evidence((leader, *followers), took_effect=took_effect)
 
 
 def _crash_leader(
@@ -179,9 +176,7 @@ def _crash_leader(
     context.kill(leader)
     crashed_s = context.load_elapsed_s() - context.origin_s
     context.resume(last)
-    if not context.wait_for_reaction(
-        lambda: leader_changed(context, leader), parameters.patience_s, kept_leader(leader)
-    ):
+    if not wait_for_leader_change(context, leader, parameters.patience_s):
         return False
     _remove_topic_quotas(context)
     took_effect = _elect_uncleanly(context) if unclean_election else True
@@ -191,11 +186,7 @@ def _crash_leader(
 
 
 def _elect_uncleanly(context: FaultContext) -> bool:
-    """Request an unclean election; return whether one was held.
-
-    Raises:
-        FaultMissed: Kafka refused, or did not answer.
-    """
+    """Request an unclean election; return whether one was held."""
     eligible = _eligible_leaders(context)
     with refusals_as_missed():
         not_needed = elect_leader(
@@ -391,11 +382,7 @@ _QUOTA_WINDOW_S: Final = 1.0
 
 
 def _set_quotas(context: FaultContext, heals: ExitStack) -> None:
-    """Throttle followers that are out of sync, on all nodes; return once the quota is used up.
-
-    Raises:
-        FaultMissed: a broker refused, or did not answer.
-    """
+    """Throttle followers that are out of sync, on all nodes; return once the quota is used up."""
     nodes = context.cluster.node_ids()
     heals.callback(_remove_quotas, context, nodes)
     with refusals_as_missed():
@@ -424,9 +411,6 @@ def _remove_quotas(context: FaultContext, nodes: tuple[int, ...]) -> None:
     """Remove the quotas of the topic and the nodes.
 
     Each node is asked itself, so this waits for a node that crashed.
-
-    Raises:
-        WaitTimeout: a node was not up in time, or refused.
     """
     _remove_topic_quotas(context)
     for node in nodes:
@@ -434,11 +418,7 @@ def _remove_quotas(context: FaultContext, nodes: tuple[int, ...]) -> None:
 
 
 def _remove_topic_quotas(context: FaultContext) -> None:
-    """Let the topic's followers catch up, whatever the nodes' quotas.
-
-    Raises:
-        WaitTimeout: no broker accepted the change in time.
-    """
+    """Let the topic's followers catch up, whatever the nodes' quotas."""
     _remove_configs(context, "topic", context.topic, _REPLICAS)
 
 
@@ -478,24 +458,13 @@ def _ids(nodes: Sequence[int]) -> str:
     return format_list([str(node) for node in nodes]) or "none"
 
 
-def _evidence(
-    kind: str, context: FaultContext, targets: tuple[int, ...], *, took_effect: bool
-) -> FaultEvidence:
-    return FaultEvidence(
-        kind=kind, targets=targets, took_effect=took_effect, evidence=tuple(context.evidence)
-    )
-
-
-def _throttled_effects(
-    kind: str, parameters: ThrottledParameters, topology: Topology
-) -> FaultEffects:
+def _throttled_effects(parameters: ThrottledParameters, topology: Topology) -> FaultEffects:
     """Return the effects.
 
     If there are more partitions, a follower of one may lead another, which moves when it is paused.
     """
     heals_ms = parameters.held_s * 1000
     return FaultEffects(
-        kind=kind,
         followers_out_of_sync=parameters.followers,
         may_affect_leader=topology.partitions > 1,
         heals_after_ms=heals_ms,
@@ -503,11 +472,10 @@ def _throttled_effects(
     )
 
 
-def _shrunk_effects(kind: str, parameters: ShrunkParameters, topology: Topology) -> FaultEffects:
+def _shrunk_effects(parameters: ShrunkParameters, topology: Topology) -> FaultEffects:
     heals_ms = (parameters.alone_s + parameters.restart_after_s) * 1000
     followers = topology.replication_factor - 1
     return FaultEffects(
-        kind=kind,
         nodes_down=1,
         followers_out_of_sync=followers,
         may_affect_leader=True,
@@ -516,8 +484,8 @@ def _shrunk_effects(kind: str, parameters: ShrunkParameters, topology: Topology)
     )
 
 
-def _unclean_effects(kind: str, parameters: ShrunkParameters, topology: Topology) -> FaultEffects:
-    return _shrunk_effects(kind, parameters, topology).model_copy(
+def _unclean_effects(parameters: ShrunkParameters, topology: Topology) -> FaultEffects:
+    return _shrunk_effects(parameters, topology).model_copy(
         update={"forces_unclean_election": True}
     )
 

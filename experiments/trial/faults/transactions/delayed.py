@@ -74,16 +74,16 @@ class DelayedAddPartitionsParameters(DelayedRequestParameters):
 
 
 def _injection(
-    kind: str, request: TransactionalApi
+    request: TransactionalApi,
 ) -> Callable[[FaultContext, DelayedRequestParameters], FaultEvidence]:
     def inject(context: FaultContext, parameters: DelayedRequestParameters) -> FaultEvidence:
-        return delay_request(kind, request, context, parameters)
+        return delay_request(request, context, parameters)
 
     return inject
 
 
 def delay_request(
-    kind: str, api: TransactionalApi, context: FaultContext, parameters: DelayedRequestParameters
+    api: TransactionalApi, context: FaultContext, parameters: DelayedRequestParameters
 ) -> FaultEvidence:
     """Hold the next such request of producer 0, and deliver it in its next transaction.
 
@@ -112,11 +112,11 @@ def delay_request(
             if _wait_until(context, _is_released, left_s):
                 _wait_until(context, _is_answered, _ANSWER_TIMEOUT_S)
         held = _held_request(context)
-    return _evidence(kind, api, context, held)
+    return _evidence(api, context, held)
 
 
 def _evidence(
-    kind: str, api: TransactionalApi, context: FaultContext, held: HeldRequest | None
+    api: TransactionalApi, context: FaultContext, held: HeldRequest | None
 ) -> FaultEvidence:
     took_effect = _is_answered(held) and held is not None and held.in_next_transaction
     if held is None:
@@ -125,12 +125,7 @@ def _evidence(
         context.add_evidence(f"a relay held {_with_error_name(held)}")
     if held is not None and not took_effect:
         context.add_evidence("the request did not reach the next transaction: no effect")
-    return FaultEvidence(
-        kind=kind,
-        targets=(held.node_id,) if held else (),
-        took_effect=took_effect,
-        evidence=tuple(context.evidence),
-    )
+    return context.fault_evidence((held.node_id,) if held else (), took_effect=took_effect)
 
 
 def _with_error_name(held: HeldRequest) -> str:
@@ -171,20 +166,17 @@ def _is_answered(held: HeldRequest | None) -> bool:
     return held is not None and held.error_code is not None
 
 
-def _effects(kind: str, parameters: DelayedRequestParameters, _topology: Topology) -> FaultEffects:
+def _effects(parameters: DelayedRequestParameters, _topology: Topology) -> FaultEffects:
     return FaultEffects(
-        kind=kind,
         delays_transactional_request=True,
         clients_cut_off=True,
         heals_within_ms=parameters.patience_s * 1000,
     )
 
 
-def _produce_effects(
-    kind: str, parameters: DelayedRequestParameters, topology: Topology
-) -> FaultEffects:
+def _produce_effects(parameters: DelayedRequestParameters, topology: Topology) -> FaultEffects:
     """Return the effects: the batch may be appended when its client has given it up."""
-    return _effects(kind, parameters, topology).model_copy(
+    return _effects(parameters, topology).model_copy(
         update={"requests_held_ms": parameters.patience_s * 1000}
     )
 
@@ -196,7 +188,7 @@ KINDS: Final = (
         FAMILY,
         f"a relay holds an EndTxn request of producer 0 {_TRANSACTION_END}",
         DelayedRequestParameters,
-        _injection("end-txn-delayed", "EndTxn"),
+        _injection("EndTxn"),
         _effects,
         network=NETWORK,
         supports_external_cluster=True,
@@ -206,7 +198,7 @@ KINDS: Final = (
         FAMILY,
         f"a relay holds an AddPartitionsToTxn request of producer 0 {_TRANSACTION_END}",
         DelayedAddPartitionsParameters,
-        _injection("add-partitions-delayed", "AddPartitionsToTxn"),
+        _injection("AddPartitionsToTxn"),
         _effects,
         network=NETWORK,
         supports_external_cluster=True,
@@ -216,7 +208,7 @@ KINDS: Final = (
         FAMILY,
         f"a relay holds a Produce request of producer 0's transaction {_TRANSACTION_END}",
         DelayedRequestParameters,
-        _injection("transactional-produce-delayed", "Produce"),
+        _injection("Produce"),
         _produce_effects,
         network=NETWORK,
         supports_external_cluster=True,

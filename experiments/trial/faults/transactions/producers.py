@@ -109,9 +109,7 @@ def fence_producer(context: FaultContext, parameters: FencedParameters) -> Fault
             context.at_least_while_loaded(parameters.patience_s),
             "producer 0 got no fencing error",
         )
-    return FaultEvidence(
-        kind="producer-fenced", took_effect=took_effect, evidence=tuple(context.evidence)
-    )
+    return context.fault_evidence(took_effect=took_effect)
 
 
 def _take_over_transactional_id(producer: ProducerProcess) -> None:
@@ -164,18 +162,13 @@ def abandon_transaction(context: FaultContext, parameters: AbandonedParameters) 
         )
         stuck = wait_for_stuck_offset(context)
         took_effect = stuck is not None and _wait_for_advance(context, stuck, parameters.patience_s)
-    return FaultEvidence(
-        kind="transaction-abandoned", took_effect=took_effect, evidence=tuple(context.evidence)
-    )
+    return context.fault_evidence(took_effect=took_effect)
 
 
 def _crash_in_transaction(context: FaultContext, producer: ProducerProcess) -> int:
     """Crash the producer for good in a transaction; return how many records that contains.
 
     It crashes as soon as its open transaction contains some, but not yet all, of its records.
-
-    Raises:
-        FaultMissed: it was in no transaction with stored records.
     """
     try:
         records: int = context.wait_for(
@@ -323,10 +316,10 @@ def _offsets_now(context: FaultContext) -> StuckOffset | None:
 
 
 def _effects(
-    kind: str, parameters: FencedParameters | AbandonedParameters, _topology: Topology
+    parameters: FencedParameters | AbandonedParameters, _topology: Topology
 ) -> FaultEffects:
     return FaultEffects(
-        kind=kind, ends_transactional_producer=True, heals_within_ms=parameters.patience_s * 1000
+        ends_transactional_producer=True, heals_within_ms=parameters.patience_s * 1000
     )
 
 

@@ -85,8 +85,7 @@ def test_without_a_rule_for_a_field_the_effects_are_unknown(
 ) -> None:
     """A field without a rule must not be ignored."""
     monkeypatch.setattr(
-        "ackbench.experiments.trial.faults.composition.composite._PARALLEL_RULES",
-        {"nodes_down": sum, "known": all},
+        "ackbench.experiments.trial.faults.composition.composite._COMMON_RULES", {"known": all}
     )
     assert not effects("leader-pause & follower-crash").known
 
