@@ -53,13 +53,14 @@ class GroupCounts:
         )
 
     def processing_gap_ns(self, phases: Phases) -> int:
-        """Return the longest time without a processed record; 0 if the group processed none."""
+        """Return the longest time without a processed record; the whole load if there was none."""
         waits = [
             np.append(responses.first_ns, phases.load_end_ns)
             - np.insert(responses.last_ns, 0, phases.load_begin_ns)
             for responses in self.responses.values()
         ]
-        return max((int(wait.max()) for wait in waits), default=0)
+        load_ns = phases.load_end_ns - phases.load_begin_ns
+        return max((int(wait.max()) for wait in waits), default=load_ns)
 
 
 def count_group(

@@ -156,7 +156,7 @@ def _run_in_child(
 def _start_nothing() -> None:
     """Replace what starts clusters, services and Spark jobs by the end of the process."""
     from ackbench.experiments.commands import run, tour
-    from ackbench.experiments.commands.machine import cluster, up
+    from ackbench.experiments.commands.machine import cluster
     from ackbench.experiments.orchestration import services
     from ackbench.experiments.results import spark_job
     from ackbench.infra.airflow import environment
@@ -165,13 +165,17 @@ def _start_nothing() -> None:
         (run, "run_dag"),
         (tour, "run_dag"),
         (tour, "measuring_service"),
+        (cluster, "start_cluster"),
         (services, "_running"),
         (services, "ensure_database"),
         (environment, "_migrate"),
         (spark_job, "_run"),
     )
-    del up
-    left_out: tuple[tuple[Any, str], ...] = ((run, "ensure_set_up"), (tour, "ensure_set_up"))
+    left_out: tuple[tuple[Any, str], ...] = (
+        (run, "ensure_set_up"),
+        (tour, "ensure_set_up"),
+        (cluster, "ensure_set_up"),
+    )
     for module, name in left_out:  # what comes after the set-up is tried, too
         setattr(module, name, _does_nothing)
     for module, name in replaced:

@@ -15,6 +15,7 @@ from ackbench.experiments.commands.api.hand_cluster import (
     running_cluster,
     start_cluster,
 )
+from ackbench.experiments.commands.setup import ensure_set_up
 from ackbench.experiments.errors import UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.messages.terminal import echo, echo_error
@@ -158,8 +159,6 @@ def serve(
         broker: properties of the brokers.
         isolation: whether nodes can be isolated, which needs root.
     """
-    from ackbench.experiments.commands.setup import ensure_set_up
-
     ensure_set_up(home, echo_error)
     echo_error(f"starting {nodes} brokers ...")
     options = {"kafka_version": kafka_version} if kafka_version else {}

@@ -55,7 +55,7 @@ def group_rows(trial: PlantedTrial) -> Iterator[dict[str, Any]]:
                     _longest_gap_ns(trial, members, partition)
                     for partition in {row.partition for row in members}
                 ),
-                default=0,
+                default=trial.phases.load_end_ns - trial.phases.load_begin_ns,
             ),
         }
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from ackbench.experiments.trial.clients.librdkafka.library import library_path
 from ackbench.experiments.trial.clients.settings.security import WITHOUT_TLS
 from ackbench.experiments.trial.clients.settings.tokens import TOKEN_COMMAND
 from ackbench.infra.kafka.secrets import is_reference
+from ackbench.infra.process.exits import describe_exit
 from ackbench.infra.process.processes import spawn_dying_with_parent
 
 ANSWER_TIMEOUT_S: Final = 30.0
@@ -76,7 +76,7 @@ class SettingsCheck:
             answer = b""
         if not answer.endswith(b"\n"):
             self.close()
-            return f"librdkafka crashed ({_ending(self._process.returncode)})"
+            return f"librdkafka {describe_exit(self._process.returncode)}"
         reason: str | None = json.loads(answer)
         return reason
 
@@ -132,7 +132,3 @@ def _without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
     if protocol in WITHOUT_TLS and any(name.startswith("ssl.") for name in references):
         sent["security.protocol"] = WITHOUT_TLS[protocol]
     return sent
-
-
-def _ending(code: int) -> str:
-    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
