@@ -151,8 +151,8 @@ class HandCluster:
             missing = missing_capability(Capability.NAMESPACES)
             reason = f" ({missing.reason})" if missing else ""
             raise MachineError(
-                "a node is isolated by network namespaces, which need root: start the cluster "
-                f"with them{reason}"
+                "a node is isolated by network namespaces, which need root: start the cluster with "
+                f"--isolation, in a test with isolation=True{reason}"
             )
         self._cluster.impair(f"isolated-{node}", [PacketDrop(node, peers)])
         return node

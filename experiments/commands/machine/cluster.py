@@ -26,7 +26,7 @@ _QUIT: Final = ("quit", "exit", "stop")
 
 
 @dataclass(frozen=True)
-class Action:
+class ClusterAction:
     """What can be done to the cluster, as a line of words."""
 
     usage: str
@@ -95,30 +95,32 @@ def _status(cluster: HandCluster, _: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-ACTIONS: Final[Mapping[str, Action]] = {
-    "status": Action("status", "nodes, leaders and ISRs", _status),
-    "topic": Action("topic NAME [PARTITIONS [REPLICAS]]", "create a topic", _create),
-    "kill": Action("kill NODE", "crash a node (SIGKILL)", _of_node("killed", "kill")),
-    "pause": Action("pause NODE", "pause a node (SIGSTOP)", _of_node("paused", "pause")),
-    "resume": Action("resume NODE", "resume a paused node", _of_node("resumed", "resume")),
-    "shutdown": Action("shutdown NODE", "shut a node down cleanly", _of_node("shut down", "stop")),
-    "start": Action("start NODE", "start a node again", _of_node("started", "start")),
-    "kill-leader": Action(
+ACTIONS: Final[Mapping[str, ClusterAction]] = {
+    "status": ClusterAction("status", "nodes, leaders and ISRs", _status),
+    "topic": ClusterAction("topic NAME [PARTITIONS [REPLICAS]]", "create a topic", _create),
+    "kill": ClusterAction("kill NODE", "crash a node (SIGKILL)", _of_node("killed", "kill")),
+    "pause": ClusterAction("pause NODE", "pause a node (SIGSTOP)", _of_node("paused", "pause")),
+    "resume": ClusterAction("resume NODE", "resume a paused node", _of_node("resumed", "resume")),
+    "shutdown": ClusterAction(
+        "shutdown NODE", "shut a node down cleanly", _of_node("shut down", "stop")
+    ),
+    "start": ClusterAction("start NODE", "start a node again", _of_node("started", "start")),
+    "kill-leader": ClusterAction(
         "kill-leader TOPIC [PARTITION]",
         "crash the leader of a partition",
         _of_leader("killed", "kill_leader"),
     ),
-    "pause-leader": Action(
+    "pause-leader": ClusterAction(
         "pause-leader TOPIC [PARTITION]",
         "pause the leader of a partition",
         _of_leader("paused", "pause_leader"),
     ),
-    "isolate": Action(
+    "isolate": ClusterAction(
         "isolate NODE",
-        "drop all packets between a node and the others (--isolation)",
+        "cut a node off the others (--isolation)",
         _of_node("isolated", "isolate"),
     ),
-    "heal": Action("heal", "undo all of it, and wait until the cluster is healthy", _heal),
+    "heal": ClusterAction("heal", "undo all, and wait until it is healthy", _heal),
 }
 
 
