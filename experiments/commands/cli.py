@@ -607,15 +607,21 @@ def check(
 \b
 Examples:
   ackbench show
+  ackbench show --all
   ackbench show quick-20260102T030405-ab12 --json | jq '.cells[] | {cell, lost}'
   ackbench show s3://bucket/sweeps/quick-20260102T030405-ab12
 """,
 )
 @click.argument("sweep", required=False)
+@click.option(
+    "--all", "in_full", is_flag=True, help="Also settings, controls, power and what columns mean."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/show-json.md).")
 @click.option("--junit", type=_OUTPUT, metavar="FILE", help="Also write JUnit's XML.")
 @click.option("--markdown", type=_OUTPUT, metavar="FILE", help="Also write a job summary.")
-def show(sweep: str | None, as_json: bool, junit: Path | None, markdown: Path | None) -> int:
+def show(
+    sweep: str | None, in_full: bool, as_json: bool, junit: Path | None, markdown: Path | None
+) -> int:
     """Show the results of SWEEP: an id, a folder, a URI, or an experiment.
 
     An experiment, or no SWEEP at all, is the newest sweep that has finished.
@@ -623,7 +629,8 @@ def show(sweep: str | None, as_json: bool, junit: Path | None, markdown: Path | 
     from ackbench.experiments.commands import show as command
 
     files = command.ResultFiles(junit=junit, markdown=markdown)
-    return command.show(Home.from_environment(), sweep, as_json=as_json, files=files)
+    home = Home.from_environment()
+    return command.show(home, sweep, as_json=as_json, files=files, in_full=in_full)
 
 
 @cli.command(short_help="Measure a sweep again from its ledgers.")

@@ -37,7 +37,9 @@ from ackbench.infra.machine.home import Home
 from ackbench.infra.process.load_lock import hold_machine_lock_for_command
 
 
-def show(home: Home, named: str | None, *, as_json: bool, files: ResultFiles) -> int:
+def show(
+    home: Home, named: str | None, *, as_json: bool, files: ResultFiles, in_full: bool = False
+) -> int:
     """Print the results of a sweep, of the newest one when none is named, and write its files.
 
     Raises:
@@ -50,7 +52,7 @@ def show(home: Home, named: str | None, *, as_json: bool, files: ResultFiles) ->
     if as_json:
         echo_json(_as_json(sweep, results))
     else:
-        print_results(sweep, results)
+        print_results(sweep, results, in_full=in_full)
     write_result_files(sweep, results, files)
     return 0
 
@@ -139,10 +141,15 @@ def measure_again(home: Home, named: str, *, skip_unfit: bool = False) -> int:
     return 0
 
 
-def print_results(sweep: SweepFolder, results: SweepResults) -> None:
+def print_results(sweep: SweepFolder, results: SweepResults, *, in_full: bool = False) -> None:
     """Print what was run, the question, the finding, the table, its notes, and the answer.
 
     The answer comes last, with where to look next: it is what stays on the terminal.
+
+    Args:
+        sweep: the sweep.
+        results: of it.
+        in_full: also settings, controls, power, and what each column means.
     """
     plan, terminal = sweep.plan(), sys.stdout.isatty()
     console = console_for_results(terminal=terminal)
@@ -154,19 +161,21 @@ def print_results(sweep: SweepFolder, results: SweepResults) -> None:
     print_text(console, f"{results.question.strip()}\n", wrap=terminal)
     for line in finding_lines(sweep, results):
         print_text(console, line, wrap=terminal)
-    print_cells(console, results.cells)
-    print_notes(console, results)
+    print_cells(console, results.cells, in_full=in_full)
+    print_notes(console, results, in_full=in_full)
     for line in remarks(sweep, results):
         print_text(console, line, wrap=terminal)
     print_text(console, "", wrap=terminal)
     for sentence in plain_answer(results):
         print_text(console, str(sentence), wrap=terminal, style="bold")
-    for line in _places(sweep):
+    for line in _places(sweep, in_full=in_full):
         print_text(console, line, wrap=False)
 
 
-def _places(sweep: SweepFolder) -> Iterator[str]:
-    """Yield how to look at the results: as a page, in MLflow, in their folder and in the store."""
+def _places(sweep: SweepFolder, *, in_full: bool) -> Iterator[str]:
+    """Yield how to look at the results: with details, as a page, in MLflow, and where they are."""
+    if not in_full:
+        yield f"details: ackbench show --all {sweep.argument}  (settings, controls, legends)"
     if sweep.report.is_file():
         yield f"report:  ackbench open report {sweep.argument}"
     if (sweep.root / TRACKED_FILE).is_file():

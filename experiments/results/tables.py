@@ -233,8 +233,14 @@ def _table(title: str, columns: Sequence[_Column], rows: Sequence[int]) -> Table
     return table
 
 
-def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
-    """Print the tables with their legends, then the refused cells, one line per reason."""
+def print_cells(console: Console, rows: Sequence[CellResult], *, in_full: bool = True) -> None:
+    """Print the tables with their legends, then the refused cells, one line per reason.
+
+    Args:
+        console: where to.
+        rows: the cells.
+        in_full: also what each column means, not the signs alone.
+    """
     tables, left_out = cell_tables(rows, console.width)
     for table in tables:
         _print_uncropped(console, table)
@@ -242,10 +248,11 @@ def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
     for line in left_out:
         print_text(console, line, wrap=console.is_terminal)
     if any(row.judgements for row in rows):
-        print_text(console, wording.LEGEND, wrap=console.is_terminal)
+        legend = wording.LEGEND if in_full else wording.SIGNS
+        print_text(console, legend, wrap=console.is_terminal)
     if any(row.overloaded_trials for row in rows):
         print_text(console, wording.LEGEND_OF_OVERLOAD, wrap=console.is_terminal)
-    for legend in wording.conditional_legends(rows):
+    for legend in wording.conditional_legends(rows) if in_full else ():
         print_text(console, legend, wrap=console.is_terminal)
     for line in refusal_lines(rows):
         print_text(console, line, wrap=console.is_terminal)
@@ -265,11 +272,19 @@ def _print_uncropped(console: Console, table: Table) -> None:
         console.width = own_width
 
 
-def print_notes(console: Console, results: SweepResults) -> None:
-    """Print the settings that are not defaults, then `wording.result_notes`, violations in red."""
-    for line in changed_setting_lines(results.changed_settings):
+def print_notes(console: Console, results: SweepResults, *, in_full: bool = True) -> None:
+    """Print the settings that are not defaults, then `wording.result_notes`, violations in red.
+
+    Args:
+        console: where to.
+        results: of a sweep.
+        in_full: also the settings, and notes that are details.
+    """
+    for line in changed_setting_lines(results.changed_settings) if in_full else ():
         print_text(console, line, wrap=console.is_terminal)
     for note in wording.result_notes(results):
+        if note.is_detail and not in_full:
+            continue
         style = "bold red" if note.violated else None
         print_text(console, note.text, wrap=console.is_terminal, style=style)
 

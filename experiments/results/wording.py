@@ -102,11 +102,14 @@ def _head_legend(guarantee: Guarantee) -> str:
     return f"{guarantee.words.head}: {guarantee.words.legend}"
 
 
-LEGEND: Final = (
+SIGNS: Final = (
     f"guaranteed: {HELD_SIGN} held  {UNPROVEN_SIGN} held, power not shown (no trial of this sweep "
     f"showed a violation)  {VIOLATED_SIGN} VIOLATED  {UNKNOWN_SIGN} unknown\n"
     f"not guaranteed: {OBSERVED_SIGN} observed  {NOT_OBSERVED_SIGN} not observed  "
-    f"{NOT_MEASURABLE_SIGN} not measurable\n"
+    f"{NOT_MEASURABLE_SIGN} not measurable"
+)
+LEGEND: Final = (
+    f"{SIGNS}\n"
     f"{_legend_of_guarantees()}\n"
     f"{INTERVAL_LEGEND}; 1 to 3 of 5: two trials cannot tell"
 )
@@ -266,6 +269,8 @@ class ResultNote:
     text: str
     violated: bool = False
     """Whether it reports a violation or a failed control."""
+    is_detail: bool = False
+    """Whether the table and the answer can be understood without it."""
 
 
 def result_notes(results: SweepResults) -> Iterator[ResultNote]:
@@ -277,12 +282,14 @@ def result_notes(results: SweepResults) -> Iterator[ResultNote]:
     yield from violation_notes(results)
     yield from _unknown_verdicts(results.cells)
     yield from (
-        ResultNote(sentence, violated=results.harness.failed)
+        ResultNote(
+            sentence, violated=results.harness.failed, is_detail=not results.harness.failed
+        )
         for sentence in results.harness.sentences
     )
     yield from _late_generators(results)
     yield from _stalled_processes(results)
-    yield from map(ResultNote, relay_sentences(results))
+    yield from (ResultNote(line, is_detail=True) for line in relay_sentences(results))
     if results.hosts is not None:
         yield from map(ResultNote, host_sentences(results.hosts))
     if results.client_versions is not None:
@@ -407,5 +414,6 @@ def _missing_power(cells: Sequence[CellResult]) -> Iterator[ResultNote]:
         f"power: {min(trials)} {plural(min(trials), 'trial')} per cell may all miss a loss that "
         f"occurs in 1 of {1 / RARE_PROBABILITY:g} trials; {needed} show it with 95 % confidence "
         f'(--repeats {needed}), and --until "ci<{RARE_PROBABILITY:g}" repeats until each interval '
-        "is that narrow"
+        "is that narrow",
+        is_detail=True,
     )

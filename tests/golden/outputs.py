@@ -112,8 +112,8 @@ class StoredSweep:
 
 
 def shown(stored: StoredSweep) -> str:
-    """Return what `ackbench show` prints to a file."""
-    return printed(stored.home, "show", stored.argument)
+    """Return what `ackbench show --all` prints to a file."""
+    return printed(stored.home, "show", "--all", stored.argument)
 
 
 def shown_on_80_columns(stored: StoredSweep) -> str:
@@ -122,8 +122,8 @@ def shown_on_80_columns(stored: StoredSweep) -> str:
 
 
 def shown_on_120_columns(stored: StoredSweep) -> str:
-    """Return what `ackbench show` prints on a wide terminal."""
-    return printed(stored.home, "show", stored.argument, columns=120)
+    """Return what `ackbench show --all` prints on a wide terminal."""
+    return printed(stored.home, "show", "--all", stored.argument, columns=120)
 
 
 def shown_as_json(stored: StoredSweep) -> str:

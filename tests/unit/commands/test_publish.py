@@ -60,8 +60,9 @@ def test_show_prints_the_same_for_a_published_sweep(sweep: SweepFolder, uri: str
 
 
 def without_folder(shown: str) -> list[str]:
-    """Return the lines without the one that says where the sweep's files are."""
-    return [line for line in shown.splitlines() if not line.startswith(("folder: ", "store: "))]
+    """Return the lines without those that say where the sweep is."""
+    places = ("folder: ", "store: ", "details: ")
+    return [line for line in shown.splitlines() if not line.startswith(places)]
 
 
 def test_compare_and_matrix_take_uris(sweep: SweepFolder, uri: str) -> None:
