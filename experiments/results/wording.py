@@ -109,9 +109,7 @@ SIGNS: Final = (
     f"{NOT_MEASURABLE_SIGN} not measurable"
 )
 LEGEND: Final = (
-    f"{SIGNS}\n"
-    f"{_legend_of_guarantees()}\n"
-    f"{INTERVAL_LEGEND}; 1 to 3 of 5: two trials cannot tell"
+    f"{SIGNS}\n{_legend_of_guarantees()}\n{INTERVAL_LEGEND}; 1 to 3 of 5: two trials cannot tell"
 )
 
 
@@ -282,9 +280,7 @@ def result_notes(results: SweepResults) -> Iterator[ResultNote]:
     yield from violation_notes(results)
     yield from _unknown_verdicts(results.cells)
     yield from (
-        ResultNote(
-            sentence, violated=results.harness.failed, is_detail=not results.harness.failed
-        )
+        ResultNote(sentence, violated=results.harness.failed, is_detail=not results.harness.failed)
         for sentence in results.harness.sentences
     )
     yield from _late_generators(results)
