@@ -89,7 +89,7 @@ def read_compose(document: Mapping[str, Any], path: Path) -> FoundFile:
                 image,
                 variables,
                 count=int(replicas) if replicas.isdecimal() else 1,
-                volumes=None if at(service, "extends") else _volumes(service),
+                volumes=None if at(service, "extends") else _volumes(str(name), service),
             )
         elif not _take_connect(taking, variables):
             others.append(str(name))
@@ -242,7 +242,7 @@ def _is_broker(image: str, variables: Mapping[LineText, str], command: object = 
     return bool(_STARTS_BARE.search(image)) and not command
 
 
-def _volumes(service: object) -> tuple[str, ...] | None:
+def _volumes(name: str, service: object) -> tuple[str, ...] | None:
     """Return what a service keeps its data in; `None`: what is mounted may be data, or not."""
     found, unclear = [], False
     for one in items(at(service, "volumes")):
@@ -251,6 +251,8 @@ def _volumes(service: object) -> tuple[str, ...] | None:
             if isinstance(one, dict)
             else (str(one).split(":")[0], [*str(one).split(":"), ""][1])
         )
+        if not target:  # an anonymous volume, which is the service's own
+            source, target = f"{name}:{source}", source
         named = not source.startswith((".", "/", "~", "$"))
         if named or _DATA.search(target or source):
             found.append(source)

@@ -320,6 +320,7 @@ services:
         ("[./data/one:/var/lib/kafka/data]", ("./data/one",)),
         ("[./keys:/etc/kafka/secrets]", None),
         ("[./log4j.properties:/opt/kafka/log4j.properties]", ()),
+        ("[/var/lib/kafka/data]", ("kafka:/var/lib/kafka/data",)),
         ("[]", ()),
         ("[{type: volume, source: logs, target: /kafka}]", ("logs",)),
     ],
