@@ -128,7 +128,7 @@ def _shown(sweep: str, remarks: tuple[str, ...]) -> Iterator[str]:
 
     The rows have what the answer sums up.
     """
-    lines = [line.rstrip() for line in _output("show", sweep).splitlines()]
+    lines = [line.rstrip() for line in _output("show", "--all", sweep).splitlines()]
     first = next(number for number, line in enumerate(lines) if line.startswith("fault: "))
     legend = next(number for number, line in enumerate(lines) if line.startswith(_BELOW_TABLES))
     below = [*takewhile(bool, lines[legend:])]
