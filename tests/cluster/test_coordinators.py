@@ -86,7 +86,7 @@ def test_the_coordinator_of_the_group_fails_and_another_node_takes_over(
     """The members go on with it, and read everything."""
     lasts = {"pause_s": 4.0} if action == "pause" else {"restart_after_s": 4.0}
     kind = f"group-coordinator-{action}"
-    workload = Workload(rate_records_per_s=500, record_size_bytes=100, duration_s=8)
+    workload = Workload(rate_records_per_s=500, record_size_bytes=100, duration_s=16)
     group = GroupMembers.model_validate({"consumers": 2, "commit_every_records": 50})
     spec = a_spec(
         trial_id=f"000-{action}",
