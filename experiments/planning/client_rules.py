@@ -98,6 +98,11 @@ def acks_problem(text: str) -> str | None:
     return None if text in {"0", "1", "all", "-1"} else "; allowed: 0, 1 or all"
 
 
+def canonical_acks(text: str) -> str:
+    """Return a value of acks with `-1` as `all`; any other as it is."""
+    return "all" if text == "-1" else text
+
+
 _RANGE: Final = re.compile(r"^(-?\d+) \.\. (-?\d+)$")
 _LIST_PROPERTIES: Final = frozenset({"debug"})
 """Properties whose value is a list of the allowed words."""

@@ -106,15 +106,8 @@ def test_users_tests_have_a_cluster_that_they_break(home: Home, tmp_path: Path) 
 @pytest.mark.further
 def test_a_terminal_breaks_the_cluster_of_another_one(home: Home) -> None:
     """Its answers are sentences; a signal ends the brokers."""
-    serving = subprocess.Popen(
-        [sys.executable, "-m", "ackbench", "cluster"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    serving = started_cluster()
     try:
-        assert serving.stdout is not None
-        assert serving.stdout.readline().startswith("bootstrap.servers=127.0.0.1:")
         assert "3 partitions, 2 replicas" in said("topic", "orders", "3", "2")
         assert said("kill-leader", "orders", "0").endswith("the leader of orders-0, is killed\n")
         wait_until(
@@ -137,6 +130,19 @@ def test_a_terminal_breaks_the_cluster_of_another_one(home: Home) -> None:
     assert "no cluster runs" in ackbench("cluster", "status").output
 
 
+def started_cluster() -> subprocess.Popen[str]:
+    """Return the process of `ackbench cluster`, once its brokers are healthy."""
+    serving = subprocess.Popen(
+        [sys.executable, "-m", "ackbench", "cluster"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert serving.stdout is not None
+    assert serving.stdout.readline().startswith("bootstrap.servers=127.0.0.1:")
+    return serving
+
+
 def said(*words: str) -> str:
     """Return what an action says."""
     result = ackbench("cluster", *words)
@@ -147,14 +153,7 @@ def said(*words: str) -> str:
 @pytest.mark.further
 def test_a_cluster_ends_with_the_process_that_started_it(home: Home) -> None:
     """Also if that is killed."""
-    serving = subprocess.Popen(
-        [sys.executable, "-m", "ackbench", "cluster"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert serving.stdout is not None
-    serving.stdout.readline()
+    serving = started_cluster()
     serving.kill()
     serving.wait()
 

@@ -56,14 +56,18 @@ def _topic(words: Sequence[str]) -> str:
     return words[0]
 
 
-def _of_node(word: str, act: str) -> Callable[[HandCluster, Sequence[str]], str]:
-    return lambda cluster, words: f"node {getattr(cluster, act)(_number(words, 0))} is {word}"
+def _of_node(
+    word: str, act: Callable[[HandCluster, int], int]
+) -> Callable[[HandCluster, Sequence[str]], str]:
+    return lambda cluster, words: f"node {act(cluster, _number(words, 0))} is {word}"
 
 
-def _of_leader(word: str, act: str) -> Callable[[HandCluster, Sequence[str]], str]:
+def _of_leader(
+    word: str, act: Callable[[HandCluster, str, int], int]
+) -> Callable[[HandCluster, Sequence[str]], str]:
     def run(cluster: HandCluster, words: Sequence[str]) -> str:
         topic, partition = _topic(words), _number(words, 1, 0)
-        node = getattr(cluster, act)(topic, partition)
+        node = act(cluster, topic, partition)
         return f"node {node}, the leader of {topic}-{partition}, is {word}"
 
     return run
@@ -98,27 +102,35 @@ def _status(cluster: HandCluster, _: Sequence[str]) -> str:
 ACTIONS: Final[Mapping[str, ClusterAction]] = {
     "status": ClusterAction("status", "nodes, leaders and ISRs", _status),
     "topic": ClusterAction("topic NAME [PARTITIONS [REPLICAS]]", "create a topic", _create),
-    "kill": ClusterAction("kill NODE", "crash a node (SIGKILL)", _of_node("killed", "kill")),
-    "pause": ClusterAction("pause NODE", "pause a node (SIGSTOP)", _of_node("paused", "pause")),
-    "resume": ClusterAction("resume NODE", "resume a paused node", _of_node("resumed", "resume")),
-    "shutdown": ClusterAction(
-        "shutdown NODE", "shut a node down cleanly", _of_node("shut down", "stop")
+    "kill": ClusterAction(
+        "kill NODE", "crash a node (SIGKILL)", _of_node("killed", HandCluster.kill)
     ),
-    "start": ClusterAction("start NODE", "start a node again", _of_node("started", "start")),
+    "pause": ClusterAction(
+        "pause NODE", "pause a node (SIGSTOP)", _of_node("paused", HandCluster.pause)
+    ),
+    "resume": ClusterAction(
+        "resume NODE", "resume a paused node", _of_node("resumed", HandCluster.resume)
+    ),
+    "shutdown": ClusterAction(
+        "shutdown NODE", "shut a node down cleanly", _of_node("shut down", HandCluster.stop)
+    ),
+    "start": ClusterAction(
+        "start NODE", "start a node again", _of_node("started", HandCluster.start)
+    ),
     "kill-leader": ClusterAction(
         "kill-leader TOPIC [PARTITION]",
         "crash the leader of a partition",
-        _of_leader("killed", "kill_leader"),
+        _of_leader("killed", HandCluster.kill_leader),
     ),
     "pause-leader": ClusterAction(
         "pause-leader TOPIC [PARTITION]",
         "pause the leader of a partition",
-        _of_leader("paused", "pause_leader"),
+        _of_leader("paused", HandCluster.pause_leader),
     ),
     "isolate": ClusterAction(
         "isolate NODE",
         "cut a node off the others (--isolation)",
-        _of_node("isolated", "isolate"),
+        _of_node("isolated", HandCluster.isolate),
     ),
     "heal": ClusterAction("heal", "undo all, and wait until it is healthy", _heal),
 }

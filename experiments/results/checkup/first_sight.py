@@ -1,4 +1,4 @@
-"""What an expert sees at once in settings of Kafka: a few sentences, the weightiest first. Pure.
+"""The few sentences that an expert says first of settings of Kafka, the weightiest first. Pure.
 
 Each `Sight` is one thing that can be seen, with its source. A new one is one entry of `SIGHTS`.
 """
@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from ackbench.experiments.messages.phrases import format_count, list_some
+from ackbench.experiments.planning.client_rules import canonical_acks
 from ackbench.experiments.results.checkup.configuration import Configuration
 from ackbench.experiments.results.checkup.files.found import FoundFile, FoundNode
+from ackbench.experiments.trial.clients.settings.kinds import ACKS
 
 _TMP: Final = ("/tmp", "/var/tmp")  # noqa: S108 - where a log should not be
 
@@ -244,7 +246,7 @@ def _not_idempotent(seen: Seen) -> str | None:
     asked = seen.configuration.producer
     if (
         effective.get("enable.idempotence") == "false"
-        and effective["acks"] in {"all", "-1"}
+        and canonical_acks(effective[ACKS]) == "all"
         and asked
         and asked.get("retries") != "0"
     ):

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from ackbench.experiments.messages.phrases import did_you_mean
+from ackbench.experiments.planning.client_rules import canonical_acks
 from ackbench.experiments.planning.yaml_reader import read_yaml
 from ackbench.experiments.results.checkup.configuration import Configuration
 from ackbench.experiments.results.checkup.files.found import SCOPES
 from ackbench.experiments.results.checkup.files.names import names_of
+from ackbench.experiments.trial.clients.settings.kinds import ACKS
 from ackbench.infra.errors import InputError
 
 _REPLICATION: Final = "replication.factor"
@@ -53,8 +55,8 @@ class Requirement:
                 return _COMPARISONS[bound[1]](float(found), float(bound[2]))
             except ValueError:
                 return False
-        same = {"-1": "all"} if self.name == "acks" else {}
-        return same.get(found, found) in re.split(r"\s+or\s+", self.value)
+        value = canonical_acks(found) if self.name == ACKS else found
+        return value in re.split(r"\s+or\s+", self.value)
 
 
 def read_policy(path: Path) -> tuple[Requirement, ...]:

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.trial_manifest import Frozen, Status
+from ackbench.experiments.planning.client_rules import canonical_acks
 from ackbench.experiments.results.checkup.configuration import Configuration
 from ackbench.experiments.results.rows import read_table
 from ackbench.experiments.sweep.lookup import list_sweeps
@@ -101,7 +102,7 @@ def seen_trials(
 def _key(
     client: str, producer: Mapping[str, str], topic: Mapping[str, str], replicas: int
 ) -> tuple[object, ...]:
-    acks = {"-1": "all"}.get(producer.get("acks", ""), producer.get("acks"))
+    acks = canonical_acks(producer.get("acks", ""))
     # An idempotent producer keeps its order with up to five requests in flight, so their number
     # decides only without idempotence (KIP-679).
     in_flight = producer.get("max.in.flight.requests.per.connection")

@@ -6,13 +6,14 @@ import re
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final
 
 from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.results.checkup.changes import Change, ChangeSearch, Improvement
 from ackbench.experiments.results.checkup.configuration import OF_BROKER, Configuration
 from ackbench.experiments.results.checkup.diagnosis import Diagnosis
-from ackbench.experiments.results.checkup.files.found import FoundFile, FoundSetting
+from ackbench.experiments.results.checkup.files.found import FoundFile
 from ackbench.experiments.results.checkup.files.names import decides_nothing
 from ackbench.experiments.results.checkup.first_sight import first_sight
 from ackbench.experiments.results.checkup.seen import SeenTrials
@@ -99,10 +100,10 @@ def _answer(diagnosis: Diagnosis, search: ChangeSearch) -> Iterator[str]:
         if not faults:
             yield f"{subject}: excluded under all {tested}"
             continue
-        named = ["no fault at all" if one == "none" else one for one in faults[:_ANSWER_FAULTS]]
-        rest = len(faults) - len(named)
-        more = f" and {rest} more" if rest > 0 else ""
-        yield (f"{subject}: not excluded under {len(faults)} of {tested}: {', '.join(named)}{more}")
+        named = _first(
+            ["no fault at all" if one == "none" else one for one in faults], _ANSWER_FAULTS
+        )
+        yield f"{subject}: not excluded under {len(faults)} of {tested}: {named}"
     best = _most_helpful(diagnosis, search)
     if best:
         changes = format_list([str(change) for change in best.changes])
@@ -184,8 +185,8 @@ def _taken(files: Sequence[FoundFile]) -> Iterator[str]:
     """Yield which settings were taken from where."""
     for file in files:
         yield f"read from {file.path.name} ({file.format}):"
-        by_scope = groupby(sorted(file.settings, key=_scope), _scope)
-        for scope, settings in by_scope:
+        scope_of = attrgetter("scope")
+        for scope, settings in groupby(sorted(file.settings, key=scope_of), scope_of):
             texts = [
                 f"{one.name}={one.value} ({'line ' + str(one.line) if one.line else one.file})"
                 for one in settings
@@ -200,10 +201,6 @@ def _taken(files: Sequence[FoundFile]) -> Iterator[str]:
         for topic in file.topics:
             replicas = topic.replication_factor or "the brokers' default of"
             yield f"  topic {topic.name}: {replicas} replicas, {topic.partitions or '?'} partitions"
-
-
-def _scope(setting: FoundSetting) -> str:
-    return setting.scope
 
 
 def _reasons_of_all(
@@ -321,10 +318,8 @@ def _reasons(missing: Sequence[tuple[str, ContractClause]]) -> Iterator[str]:
 
     for (guaranteed, reason, source), group in groupby(sorted(missing, key=key), key):
         names = [_NO_FAULT if fault == "none" else fault for fault, _ in group]
-        shown = ", ".join(names[:_NAMED_FAULTS])
-        more = f" and {len(names) - _NAMED_FAULTS} more" if len(names) > _NAMED_FAULTS else ""
         verdict = "unknown" if guaranteed == "None" else "not"
-        yield f"  {verdict} under {shown}{more}:"
+        yield f"  {verdict} under {_first(names, _NAMED_FAULTS)}:"
         yield f"    {reason} [{source_name(source)}]"
 
 
@@ -341,11 +336,15 @@ def _costs(improvement: Improvement) -> str:
     texts = []
     lost = sorted(improvement.lost, key=lambda one: (one[0].name, one[1]))
     for guarantee, group in groupby(lost, key=lambda one: one[0]):
-        faults = [fault for _, fault in group]
-        rest = len(faults) - _NAMED_COSTS
-        more = f" and {rest} more" if rest > 0 else ""
-        texts.append(f'"{guarantee.label}" under {", ".join(faults[:_NAMED_COSTS])}{more}')
+        faults = _first([fault for _, fault in group], _NAMED_COSTS)
+        texts.append(f'"{guarantee.label}" under {faults}')
     return format_list(texts)
+
+
+def _first(names: Sequence[str], most: int) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def as_document(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from ackbench.experiments.planning.yaml_reader import number_of
 from ackbench.experiments.results.checkup.files.found import (
     CLIENTS,
     FoundFile,
@@ -26,22 +27,17 @@ _PRODUCER: Final[tuple[Scope, ...]] = ("producer",)
 _CONSUMER: Final[tuple[Scope, ...]] = ("consumer",)
 _SPRING_NAMES: Final[Mapping[str, str]] = {
     "transaction-id-prefix": "transactional.id",
-    "batch-size": "batch.size",
     "fetch-min-size": "fetch.min.bytes",
     "fetch-max-wait": "fetch.max.wait.ms",
     "heartbeat-interval": "heartbeat.interval.ms",
     "auto-commit-interval": "auto.commit.interval.ms",
     "max-poll-interval": "max.poll.interval.ms",
-    "required-acks": "acks",
 }
-_DURATION: Final = re.compile(r"(?:PT)?(\d+)(ms|s|m|h)$", re.IGNORECASE)
-_SIZE: Final = re.compile(r"(\d+)(B|KB|MB|GB)$", re.IGNORECASE)
+"""Names that are not Kafka's with `-` in place of `.`."""
 _BINDER: Final = r"spring\.cloud\.stream\.kafka\.binder\."
-_UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
-_UNIT_BYTES: Final = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
 REPLICATION: Final = "replication factor"
 PARTITIONS: Final = "partitions"
-"""What a rule's name may be beside a property: the shape of a topic."""
+"""The shape of a topic, which the name of a pattern may be in place of a property."""
 
 
 @dataclass(frozen=True)
@@ -227,36 +223,41 @@ FRAMEWORKS: Final = (
 )
 
 
-def framework_of(names: Sequence[str]) -> Framework | None:
-    """Return the framework whose names a file has, `None`: none that is known."""
-    kebab = [_kebab(name) for name in names]
-    return next(
-        (
-            one
-            for one in FRAMEWORKS
-            if any(matches(name, one.recognised_by) for name in (*names, *kebab))
-        ),
-        None,
-    )
-
-
-def read_application(
-    pairs: Sequence[tuple[LineText, str]], path: Path, framework: Framework
-) -> FoundFile:
-    """Return the settings of a framework's file.
+def read_framework(pairs: Sequence[tuple[LineText, str]], path: Path) -> FoundFile | None:
+    """Return the settings of a framework's file; `None`: the names are of none that is known.
 
     Raises:
         InputError: no setting of Kafka is in it.
     """
+    framework = _framework_of(pairs)
+    if framework is None:
+        return None
     taking = Taking(path, framework.title)
-    take_application(pairs, taking, framework)
+    _take(pairs, taking, framework)
     return taking.found()
 
 
-def take_application(
-    pairs: Sequence[tuple[LineText, str]], taking: Taking, framework: Framework
-) -> None:
-    """Take the settings of a framework, with what it sets itself."""
+def take_framework(pairs: Sequence[tuple[LineText, str]], taking: Taking) -> bool:
+    """Take the settings of a framework, with what it sets itself.
+
+    Returns:
+        `False`: the names are of none that is known, and nothing was taken.
+    """
+    framework = _framework_of(pairs)
+    if framework:
+        _take(pairs, taking, framework)
+    return framework is not None
+
+
+def _framework_of(pairs: Sequence[tuple[LineText, str]]) -> Framework | None:
+    names = [spelled for name, _ in pairs for spelled in (name, _kebab(name))]
+    return next(
+        (one for one in FRAMEWORKS if any(matches(name, one.recognised_by) for name in names)),
+        None,
+    )
+
+
+def _take(pairs: Sequence[tuple[LineText, str]], taking: Taking, framework: Framework) -> None:
     clients = set(framework.always)
     taking.has_kafkas_names = False
     shape: dict[str, int] = {}
@@ -301,7 +302,7 @@ def _take_setting(
         taking.leave(f"attributes of {framework.title}", [setting])
         return
     for scope in knowing or rule.scopes[:1]:
-        taking.take(scope, setting, _plain_value(value), setting.line)
+        taking.take(scope, setting, _plain_value(setting, value), setting.line)
 
 
 def _resolved(name: str, value: str, taking: Taking) -> str | None:
@@ -345,11 +346,12 @@ def _kebab(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])([A-Z])", r"-\1", name).lower().replace("_", "-")
 
 
-def _plain_value(value: str) -> str:
-    """Return durations in milliseconds and sizes in bytes, as Kafka's own properties have them."""
-    duration, size = _DURATION.fullmatch(value.strip()), _SIZE.fullmatch(value.strip())
-    if duration:
-        return str(int(duration[1]) * _UNIT_MS[duration[2].lower()])
-    if size:
-        return str(int(size[1]) * _UNIT_BYTES[size[2].lower()])
-    return value
+def _plain_value(name: str, value: str) -> str:
+    """Return a duration or a size as the number that the property is in.
+
+    Java's durations may begin with `PT`, and Spring's KB has 1,024 bytes.
+    """
+    text = re.sub(r"^PT(?=\d)", "", value.strip(), flags=re.IGNORECASE)
+    text = re.sub(r"(?<=\d)([KMG])B$", r"\1iB", text, flags=re.IGNORECASE)
+    number = number_of(name, text)
+    return value if number is text else str(number)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ackbench.experiments.messages.phrases import format_list, list_some
-from ackbench.experiments.results.checkup.files.applications import framework_of, take_application
+from ackbench.experiments.results.checkup.files.applications import take_framework
 from ackbench.experiments.results.checkup.files.found import (
     FoundFile,
     FoundNode,
@@ -64,8 +64,8 @@ _ROLES: Final = {"broker", "controller"}
 def read_compose(document: Mapping[str, Any], path: Path) -> FoundFile:
     """Return what the services of a Docker Compose file are.
 
-    Each service that is a broker or a controller is a node; `deploy.replicas` or `scale` counts it
-    so often. A service of Kafka Connect is a client.
+    Each service that is a broker or a controller is a node, or as many as `deploy.replicas` or
+    `scale` says. A service of Kafka Connect is a client.
 
     Raises:
         InputError: no service is one of Kafka's.
@@ -294,7 +294,6 @@ def _take_node(
             roles=frozenset(roles) or frozenset({"broker"}),
             settings=tuple(settings),
             volumes=volumes,
-            rack=given.get("broker.rack"),
         )
     )
     taking.kafka_version = taking.kafka_version or _version_of(image)
@@ -335,10 +334,7 @@ def _take_connect(taking: Taking, variables: Mapping[LineText, str]) -> bool:
         for name, value in variables.items()
         if name.startswith("CONNECT_")
     ]
-    framework = framework_of([name for name, _ in pairs])
-    if framework:
-        take_application(pairs, taking, framework)
-    return framework is not None
+    return take_framework(pairs, taking)
 
 
 def share_settings(taking: Taking) -> None:

@@ -1,4 +1,4 @@
-"""What was found in a file: settings with their lines, nodes, topics, and what was left out."""
+"""The settings of a file with their lines, its nodes and topics, and names that are left out."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ class FoundNode:
     settings: tuple[FoundSetting, ...] = ()
     volumes: tuple[str, ...] | None = None
     """What it keeps its data in, a name for each; `None`: the file does not say."""
-    rack: str | None = None
 
 
 @dataclass(frozen=True)

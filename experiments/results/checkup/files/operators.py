@@ -12,10 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ackbench.experiments.results.checkup.files import products
-from ackbench.experiments.results.checkup.files.applications import (
-    framework_of,
-    take_application,
-)
+from ackbench.experiments.results.checkup.files.applications import take_framework
 from ackbench.experiments.results.checkup.files.containers import (
     is_workload,
     share_settings,
@@ -39,8 +36,8 @@ from ackbench.experiments.results.checkup.files.trees import (
     mapping,
 )
 
-_STRIMZI: Final = "kafka.strimzi.io/"
-_CONFLUENT: Final = "platform.confluent.io/"
+_STRIMZI: Final = "kafka.strimzi.io"
+_CONFLUENT: Final = "platform.confluent.io"
 _NOT_OF_KAFKA: Final = "resources that decide nothing here"
 _CHART_NAMES: Final[Mapping[str, str]] = {
     "defaultReplicationFactor": "default.replication.factor",
@@ -53,8 +50,6 @@ _CHART_NAMES: Final[Mapping[str, str]] = {
     "numPartitions": "num.partitions",
     "logFlushIntervalMessages": "log.flush.interval.messages",
 }
-
-
 _ONLY_IN_CHART: Final = ("kraft", "zookeeper", "logRetentionHours", "deleteTopicEnable")
 
 
@@ -76,11 +71,11 @@ def read_resources(documents: Sequence[Any], path: Path) -> FoundFile:
             items(at(document, "items")) if str(at(document, "kind")) == "List" else [document]
         )
     ]
-    versions = {str(at(one, "apiVersion")).partition("/")[0] + "/" for one in flat}
+    groups = {str(at(one, "apiVersion")).partition("/")[0] for one in flat}
     title = "Kubernetes"
-    if _STRIMZI in versions:
+    if _STRIMZI in groups:
         title = "Strimzi"
-    elif _CONFLUENT in versions:
+    elif _CONFLUENT in groups:
         title = "Confluent for Kubernetes"
     taking = Taking(path, title)
     others = []
@@ -93,16 +88,11 @@ def read_resources(documents: Sequence[Any], path: Path) -> FoundFile:
             take_workload(document, taking)
         else:
             others.append(f"{kind} {at(document, 'metadata', 'name') or ''}".strip())
-    _place_settings(taking)
+    if not any(one.scope == "broker" for one in taking.settings):
+        share_settings(taking)  # else a resource `Kafka` has those of all brokers
     if taking.settings or taking.nodes or taking.topics:
         taking.leave(_NOT_OF_KAFKA, others)
     return taking.found()
-
-
-def _place_settings(taking: Taking) -> None:
-    """Take what all brokers share; a resource `Kafka` has said it for them already."""
-    if not any(one.scope == "broker" for one in taking.settings):
-        share_settings(taking)
 
 
 def _name(document: object) -> str:
@@ -179,7 +169,7 @@ def _confluent_topic(document: Mapping[str, Any], taking: Taking) -> None:
 def _connect(document: Mapping[str, Any], taking: Taking) -> None:
     config = at(document, "spec", "config")
     pairs = [(name, str(value)) for name, value in entries(config) if value is not None]
-    _application([*pairs, (LineText("config.storage.topic", line_of(config) or 1), "")], taking)
+    take_framework([*pairs, (LineText("config.storage.topic", line_of(config) or 1), "")], taking)
 
 
 def _connector(document: Mapping[str, Any], taking: Taking) -> None:
@@ -187,13 +177,7 @@ def _connector(document: Mapping[str, Any], taking: Taking) -> None:
     kind = at(document, "spec", "class") or ""
     pairs = [(name, str(value)) for name, value in entries(config) if value is not None]
     line = line_of(kind) or 1
-    _application([*pairs, (LineText("connector.class", line), str(kind))], taking)
-
-
-def _application(pairs: Sequence[tuple[LineText, str]], taking: Taking) -> None:
-    framework = framework_of([name for name, _ in pairs])
-    if framework:
-        take_application(pairs, taking, framework)
+    take_framework([*pairs, (LineText("connector.class", line), str(kind))], taking)
 
 
 def _confluent_kafka(document: Mapping[str, Any], taking: Taking) -> None:
@@ -213,7 +197,7 @@ def _confluent_connect(document: Mapping[str, Any], taking: Taking) -> None:
         )
         for line in lines
     ]
-    _application([*pairs, (LineText("config.storage.topic", 1), "")], taking)
+    take_framework([*pairs, (LineText("config.storage.topic", 1), "")], taking)
 
 
 def _map_of_files(document: Mapping[str, Any], taking: Taking) -> None:
@@ -228,13 +212,11 @@ def _map_of_files(document: Mapping[str, Any], taking: Taking) -> None:
             (product, one) for product, read in products.NOTATIONS for one in read(str(text))
         ]
         pairs = list(pairs_of(str(text), taking.path, line))
-        framework = framework_of([one for one, _ in pairs])
-        scopes = scopes_of_names([one for one, _ in pairs], str(name))
         if outputs:
             products.take_outputs(outputs, taking, line - 1)
-        elif framework:
-            take_application(pairs, taking, framework)
-        elif scopes:
+        elif take_framework(pairs, taking):
+            continue
+        elif scopes := scopes_of_names([one for one, _ in pairs], str(name)):
             take_named(taking, pairs, scopes)
         else:
             taking.leave("files that have no setting of Kafka", [str(name)])

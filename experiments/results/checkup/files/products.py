@@ -1,7 +1,7 @@
 """Products with an output of Kafka: log shippers, collectors, and their options' Kafka names.
 
-Each is a `Product`: where its options stand, what each option is in Kafka's own names, and what the
-product sets itself. A new one is one entry of `PRODUCTS`.
+Each is a `Product`: what its options are in Kafka's own names, and what it sets itself. A new one
+is a `Product`, and where its options stand: in `tree_options` (YAML, TOML), or in `NOTATIONS`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from ackbench.experiments.planning.client_rules import canonical_acks
 from ackbench.experiments.results.checkup.files.found import FoundFile, Taking
 from ackbench.experiments.results.checkup.files.names import decides_nothing, names_of
 from ackbench.experiments.results.checkup.files.trees import LineText, at, entries, items, mapping
 from ackbench.experiments.sweep.client_kinds import ClientKind
+from ackbench.experiments.trial.clients.settings.kinds import ACKS
 
-_ALL: Final = {"-1": "all", "local": "1", "wait_for_all": "all", "none": "0"}
+_ACKS_IN_WORDS: Final = {"local": "1", "wait_for_all": "all", "none": "0"}
 
 
 @dataclass(frozen=True)
@@ -280,4 +282,4 @@ def take_outputs(
 
 
 def _acks(name: str, value: str) -> str:
-    return _ALL.get(value.lower(), value) if name == "acks" else value
+    return canonical_acks(_ACKS_IN_WORDS.get(value.lower(), value)) if name == ACKS else value

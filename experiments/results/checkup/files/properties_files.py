@@ -71,8 +71,14 @@ def take_pairs(
     if decided:
         take_named(taking, pairs, decided)
         return taking.found()
-    within = [(name, value, place) for name, value in pairs if (place := _within(name))]
-    for name, value, (prefix, suffix) in within:
+    others, prefixes = [], set()
+    for name, value in pairs:
+        place = _within(name)
+        if place is None:
+            others.append(name)
+            continue
+        prefix, suffix = place
+        prefixes.add(f"{prefix}*")
         hinted = [scope for scope in CLIENTS if scope in prefix.lower()]
         known = [scope for scope in SCOPES if suffix in names_of(scope)]
         scope = next((one for one in hinted if one in known), None)
@@ -83,10 +89,10 @@ def take_pairs(
         raise InputError(
             f"{path}: no name is a property of Kafka's brokers, topics or clients ({names})"
         )
-    prefixes = list_some(sorted({f"{prefix}*" for _, _, (prefix, _) in within}))
-    taking.note(f"names are read as Kafka's without what stands before them ({prefixes})")
+    before = list_some(sorted(prefixes))
+    taking.note(f"names are read as Kafka's without what stands before them ({before})")
     taking.has_kafkas_names = False
-    taking.leave("names that are none of Kafka's", [n for n, _ in pairs if not _within(n)])
+    taking.leave("names that are none of Kafka's", others)
     return taking.found()
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import yaml
 
 from ackbench.experiments.results.checkup.files import products
-from ackbench.experiments.results.checkup.files.applications import framework_of, read_application
+from ackbench.experiments.results.checkup.files.applications import read_framework
 from ackbench.experiments.results.checkup.files.containers import (
     is_variables,
     read_compose,
@@ -105,15 +105,10 @@ def _yaml_or_json(text: str, path: Path, scopes: Sequence[Scope]) -> FoundFile |
 
 def _properties(text: str, path: Path, scopes: Sequence[Scope]) -> FoundFile:
     pairs = list(pairs_of(text, path))
-    names = [name for name, _ in pairs]
-    if is_variables(names):
+    if is_variables([name for name, _ in pairs]):
         return read_variables(text, path)
-    framework = None if scopes else framework_of(names)
-    return (
-        read_application(pairs, path, framework)
-        if framework
-        else take_pairs(pairs, path, "properties", scopes)
-    )
+    found = None if scopes else read_framework(pairs, path)
+    return found or take_pairs(pairs, path, "properties", scopes)
 
 
 _KINDS: Final = (_program, _dockerfile, _shipper, _toml, _yaml_or_json, _properties)
@@ -129,9 +124,8 @@ def _read_trees(text: str, path: Path, scopes: Sequence[Scope]) -> FoundFile:
     if len(documents) == 1 and isinstance(at(documents[0], "services"), dict):
         return read_compose(documents[0], path)
     pairs = [pair for document in documents for pair in flattened(document)]
-    framework = framework_of([name for name, _ in pairs])
-    if framework:
-        return read_application(pairs, path, framework)
+    if found := read_framework(pairs, path):
+        return found
     values = chart_values(documents[0])
     if values is not None:
         return read_chart(values, path)
@@ -147,9 +141,8 @@ def _read_tree(document: object, path: Path, scopes: Sequence[Scope] = ()) -> Fo
         return products.read_products(outputs, path)
     config = at(document, "config")
     pairs = list(flattened(config if isinstance(config, dict) else document))
-    framework = framework_of([name for name, _ in pairs])
-    if framework:
-        return read_application(pairs, path, framework)
+    if found := read_framework(pairs, path):
+        return found
     if mapping(document):
         return take_pairs(pairs, path, "names and values", scopes)
     raise InputError(f"{path}: no setting of Kafka was found in it")

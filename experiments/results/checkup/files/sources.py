@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ackbench.experiments.planning.client_rules import canonical_acks
 from ackbench.experiments.results.checkup.files.found import FoundFile, Scope, Taking
 from ackbench.experiments.results.checkup.files.names import names_of
 from ackbench.experiments.sweep.client_kinds import ClientKind
@@ -52,17 +53,13 @@ def _constant(value: str) -> Callable[[str], str]:
     return lambda _: value
 
 
-def _acks(value: str) -> str:
-    return {"-1": "all"}.get(value, value)
-
-
 _KAFKAJS: Final = ClientInSource(
     title="kafkajs",
     source="kafka.js.org/docs/producing, /docs/consuming",
     recognised_by=r"from ['\"]kafkajs['\"]|require\(['\"]kafkajs['\"]\)",
     suffixes=(".js", ".mjs", ".cjs", ".ts"),
     options=(
-        Option(rf"\backs\s*:\s*({_NUMBER_OR_WORD})", "producer", "acks", _acks),
+        Option(rf"\backs\s*:\s*({_NUMBER_OR_WORD})", "producer", "acks", canonical_acks),
         Option(r"\bidempotent\s*:\s*(true|false)", "producer", "enable.idempotence"),
         Option(
             r"\bmaxInFlightRequests\s*:\s*(\d+)",
