@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -13,13 +14,14 @@ from rich.table import Table
 
 from ackbench.experiments.messages.console import console_for_results, print_text
 from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.messages.terminal import echo_json
 from ackbench.experiments.planning.capacity import resource_needs
 from ackbench.experiments.planning.catalog import catalog_experiments, load_experiment
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.new_sweep import PlannedSweep, plan_experiment, refuse_empty
 from ackbench.experiments.results.cells import cell_sort_key
+from ackbench.experiments.results.formats.tables import lines_of_refusals
 from ackbench.experiments.results.lessons.shortened import describe_shortened
-from ackbench.experiments.results.tables import lines_of_refusals
 from ackbench.experiments.results.wording import ROLE_NAMES
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.sweep.progress import expected_minutes
@@ -45,6 +47,14 @@ def list_experiments() -> int:
     _print_list(
         console, "known bugs, in releases with and without them", [one for one in others if one.bug]
     )
+    return 0
+
+
+def print_schema() -> int:
+    """Print the JSON Schema of experiment files."""
+    from ackbench.experiments.planning.schema import experiment_schema
+
+    echo_json(json.dumps(experiment_schema(), indent=2))
     return 0
 
 

@@ -25,7 +25,7 @@ from ackbench.experiments.results.checkup.text import (
     wrapped,
 )
 from ackbench.experiments.results.comparing.gate import EXIT_CODE
-from ackbench.experiments.results.junit import Outcome, TestCase, junit_xml
+from ackbench.experiments.results.formats.junit import Outcome, TestCase, junit_xml
 from ackbench.experiments.trial.faults import FAULTS
 from ackbench.experiments.verdicts.guarantees import Guarantee, guarantee_named
 from ackbench.infra.errors import InputError

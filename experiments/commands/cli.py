@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells report it."""
 FAIL_ON: Final = (
-    "Exit with code 3 on: violated (a guarantee was violated), unknown (no verdict is possible); "
-    "lost, duplicated, out-of-order, unavailable (observed, guaranteed or not). May be repeated."
+    "Exit with code 3 on: violated (a guarantee was violated), unknown (no verdict is possible). "
+    "May be repeated."
 )
 
 
@@ -228,6 +228,7 @@ Examples:
   ackbench run quick --acks 1 --partitions 1 --repeats 5
   ackbench run quick --fault leader-crash,leader-pause --linger.ms 0,50
   ackbench run quick --set workload.duration_s=20s
+  ackbench run quick --acks all --expect lost=0 --expect "unavailable_ms<5s"
   ackbench run quick --set acks=1,all --until "ci<0.3" --budget 30m
   ackbench run quick --repeats 29 --dry-run
   ackbench run --resume quick-20260102T030405-ab12
@@ -264,6 +265,14 @@ Examples:
 @click.option(
     "--max-repeats", type=int, metavar="N", help="With --until: at most N trials per cell (100)."
 )
+@click.option(
+    "--expect",
+    "expected",
+    multiple=True,
+    metavar="BOUND",
+    help="Exit with code 3 unless each cell meets it: lost=0, 'unavailable_ms<5s', "
+    "'ack_p99_ms<=50ms'. May be repeated; as `expect` in the file, for all cells.",
+)
 @click.option("--fail-on", "fail_on", multiple=True, metavar="WHAT", help=FAIL_ON)
 @click.option("--junit", type=_OUTPUT, metavar="FILE", help="Also write JUnit's XML.")
 @click.option("--markdown", type=_OUTPUT, metavar="FILE", help="Also write a job summary.")
@@ -299,6 +308,7 @@ def run(
     until: str | None,
     budget: str | None,
     max_repeats: int | None,
+    expected: tuple[str, ...],
     fail_on: tuple[str, ...],
     junit: Path | None,
     markdown: Path | None,
@@ -314,11 +324,13 @@ def run(
     """Run EXPERIMENT, a name from `ackbench list` or a YAML file, and print its results.
 
     Exit code 0: every trial ended, whether or not Kafka lost records. 1: the harness failed, or
-    not everything is published to --store. 2: invalid request. 3: --fail-on.
+    not everything is published to --store. 2: invalid request. 3: --fail-on, or a cell is not as
+    the experiment or --expect expects.
     """
     from ackbench.experiments.commands import run as command
     from ackbench.experiments.commands.show import Reporting, ResultFiles
     from ackbench.experiments.pages.live.process import LiveOptions
+    from ackbench.experiments.planning.expectations import parse_expected
     from ackbench.experiments.planning.overrides import Overrides
     from ackbench.experiments.results.comparing.gate import Gate
     from ackbench.experiments.results.spark_job import configure_spark
@@ -331,7 +343,7 @@ def run(
     limits = command.limits_of(until, budget, max_repeats)
     reporting = Reporting(Gate.parse(fail_on), ResultFiles(junit, markdown, as_json))
     if resume:
-        if overrides or repeats is not None or seed is not None or no_controls:
+        if overrides or expected or repeats is not None or seed is not None or no_controls:
             raise click.UsageError("--resume runs a sweep as it was planned: give no other option")
         if dry_run:
             raise click.UsageError("--dry-run plans a new sweep: give no --resume")
@@ -341,7 +353,11 @@ def run(
             "name an experiment: `ackbench list` shows them; a file's name ends in .yaml"
         )
     changes = Overrides(
-        command.axes_of(overrides), repeats, seed, controls=False if no_controls else None
+        command.axes_of(overrides),
+        repeats,
+        seed,
+        controls=False if no_controls else None,
+        expect=parse_expected(expected),
     )
     if dry_run:
         return command.dry_run(home, experiment, changes)
@@ -410,6 +426,86 @@ def tour(
         if resume
         else command.tour(home, lessons, repeats, chapters, quick=quick)
     )
+
+
+@cli.command(
+    short_help="Make an experiment of an incident's logs.",
+    epilog="""
+\b
+Examples:
+  ackbench reproduce server-*/server.log controller.log app.log producer.properties
+  ackbench reproduce logs/ --from "2026-11-27 18:05" --to "2026-11-27 18:20" --topic orders
+""",
+)
+@click.argument("files", nargs=-1, required=True, type=_FILE, metavar="FILE...")
+@click.option("--from", "begin", metavar="MOMENT", help="Leave out what was before.")
+@click.option("--to", "end", metavar="MOMENT", help="Leave out what was after.")
+@click.option(
+    "--zone", default="Z", metavar="ZONE", help="Of moments without one, as in +02:00 (Z, UTC)."
+)
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only these topics.")
+@click.option(
+    "--in-question",
+    "guarantee",
+    type=click.Choice(["lost", "duplicates", "reordered"]),
+    default="lost",
+    help="What is to be 0 (lost).",
+)
+@click.option(
+    "--out", type=_OUTPUT, default="incident.yaml", metavar="FILE", help="(incident.yaml)"
+)
+@click.option("--all", "in_full", is_flag=True, help="Print the whole timeline.")
+def reproduce(
+    files: tuple[Path, ...],
+    begin: str | None,
+    end: str | None,
+    zone: str,
+    topics: tuple[str, ...],
+    guarantee: str,
+    out: Path,
+    in_full: bool,
+) -> int:
+    """Say what logs say happened, and write the experiment that asks the same of a cluster.
+
+    FILEs are logs of brokers, controllers and clients, and configuration files, or folders.
+    """
+    from ackbench.experiments.commands import reproduce as command
+    from ackbench.experiments.results.incidents.lines import zone_of
+    from ackbench.experiments.results.incidents.logs import Window
+
+    ahead = zone_of(zone)
+    window = Window(
+        command.moment_of(begin, "--from", ahead) if begin else None,
+        command.moment_of(end, "--to", ahead) if end else None,
+    )
+    return command.reproduce(
+        files,
+        window,
+        zone=ahead,
+        topics=topics,
+        guarantee=guarantee,
+        out=out,
+        in_full=in_full,
+    )
+
+
+@cli.command(
+    short_help="Print the schema of experiment files.",
+    epilog="""
+\b
+Example:
+  ackbench schema experiment > experiment.schema.json
+  # and as first line of a file:
+  # yaml-language-server: $schema=experiment.schema.json
+""",
+)
+@click.argument("what", type=click.Choice(["experiment"]))
+def schema(what: str) -> int:
+    """Print the JSON Schema of WHAT, by which editors complete and check a file."""
+    from ackbench.experiments.commands import catalog as command
+
+    del what
+    return command.print_schema()
 
 
 @cli.command("list", short_help="List the experiments.")
@@ -670,7 +766,8 @@ def report(sweep: str | None, fail_on: tuple[str, ...]) -> int:
 
     SWEEP is as in `ackbench show`. The page of a sweep at a URI is written below the home.
 
-    Exit code 3: the sweep does not pass --fail-on; one line per reason.
+    Exit code 3: the sweep does not pass --fail-on, or is not as its experiment expects; one line
+    per reason.
     """
     from ackbench.experiments.commands import show as command
 
@@ -775,6 +872,12 @@ Examples:
     metavar="AXIS",
     help="Compare the cells of one sweep: the first value of AXIS with each other value.",
 )
+@click.option(
+    "--all",
+    "in_full",
+    is_flag=True,
+    help="With --by: also each pair of cells, with intervals and tests.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/compare.md).")
 @click.option(
     "--html",
@@ -803,6 +906,7 @@ def compare(
     a: str,
     b: str | None,
     axis: str | None,
+    in_full: bool,
     as_json: bool,
     html: Path | None,
     junit: Path | None,
@@ -826,7 +930,15 @@ def compare(
     files = ResultFiles(junit=junit, markdown=markdown)
     if (b is None) != (axis is None):
         return command.compare_results(
-            home, a, b, axis, gate=gate, as_json=as_json, html=html, files=files
+            home,
+            a,
+            b,
+            axis,
+            gate=gate,
+            as_json=as_json,
+            html=html,
+            files=files,
+            in_full=in_full,
         )
     raise click.UsageError(
         f"give {'only one of' if b else 'either'} a second sweep {'and' if b else 'or'} --by AXIS"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.messages.terminal import echo, echo_error
-from ackbench.experiments.planning.programs import found_command
+from ackbench.experiments.planning.clients.programs import found_command
 from ackbench.experiments.sweep.client_kinds import ClientKind
 from ackbench.experiments.trial.clients.adapters import adapters, built_command, check_release
 from ackbench.infra.cluster.local import provision

@@ -15,12 +15,16 @@ from rich.table import Table
 from ackbench.experiments.commands.show import ResultFiles, gate_exit_code
 from ackbench.experiments.messages.console import console_for_results, print_text, result_table
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
-from ackbench.experiments.pages.report.comparison_files import comparison_cases, comparison_lines
+from ackbench.experiments.pages.report.comparison_files import (
+    comparison_cases,
+    comparison_lines,
+    table_lines,
+)
 from ackbench.experiments.pages.report.comparison_page import render_comparison
 from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
 from ackbench.experiments.results.comparing.cell_texts import ComparedCellTexts, compared_cell_texts
 from ackbench.experiments.results.comparing.comparison import ComparedSweep, Comparison, compare
-from ackbench.experiments.results.comparing.gate import Gate
+from ackbench.experiments.results.comparing.gate import NO_GATE, Gate
 from ackbench.experiments.results.comparing.matrix import (
     Matrix,
     as_markdown,
@@ -30,8 +34,14 @@ from ackbench.experiments.results.comparing.matrix import (
     matrix_notes,
     matrix_of,
 )
-from ackbench.experiments.results.comparing.within import AxisComparison, compare_within
-from ackbench.experiments.results.junit import junit_xml
+from ackbench.experiments.results.comparing.within import (
+    AxisComparison,
+    compare_within,
+    differences_shown,
+)
+from ackbench.experiments.results.formats.junit import junit_xml
+from ackbench.experiments.results.formats.tables import axis_tables, print_cells
+from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.published import open_sweep
 from ackbench.infra.errors import InputError
@@ -51,6 +61,7 @@ def compare_results(
     as_json: bool,
     html: Path | None = None,
     files: ResultFiles = NO_FILES,
+    in_full: bool = False,
 ) -> int:
     """Print two sweeps side by side, or the cells of one that differ in a single axis.
 
@@ -63,6 +74,7 @@ def compare_results(
         as_json: print JSON instead of tables.
         html: also write a page to this file.
         files: also write the comparison for CI systems.
+        in_full: of the cells of one sweep, also each pair with its intervals and tests.
 
     Returns:
         0, or the gate's exit code if the comparison does not pass it.
@@ -76,20 +88,24 @@ def compare_results(
     compared = compare_within(sides[0], str(axis)) if other is None else compare(*sides)
     comparisons = compared.comparisons if isinstance(compared, AxisComparison) else (compared,)
     if html:
-        _write(html, home, lambda: render_comparison(compared))
+        _write(html, home, lambda: render_comparison(compared, sides[0].results.cells))
     if as_json:
         echo_json(compared.model_dump_json(indent=2))
     elif isinstance(compared, AxisComparison):
-        _print_within(compared)
+        _print_within(compared, sides[0].results, in_full=in_full)
     else:
         _print(compared)
         _print_unpaired((("only in A", compared.only_a), ("only in B", compared.only_b)))
     if files.junit is not None:
         replace_file(files.junit, junit_xml(comparison_cases(comparisons, gate)))
     if files.markdown is not None:
-        replace_file(files.markdown, "\n".join(comparison_lines(comparisons)) + "\n")
+        tables = axis_tables(sides[0].results.cells, str(axis)) if other is None else ()
+        lines = [*table_lines(tables), *comparison_lines(comparisons)]
+        replace_file(files.markdown, "\n".join(lines) + "\n")
+    if gate == NO_GATE:
+        return 0
     reasons = gate.comparison_failures(comparisons, [side.results for side in sides])
-    return gate_exit_code(gate, reasons, gate.comparison_summary(comparisons))
+    return gate_exit_code(reasons, gate.comparison_summary(comparisons))
 
 
 def _sweep(home: Home, named: str) -> ComparedSweep:
@@ -106,13 +122,22 @@ def _write(path: Path, home: Home, render: Callable[[], str]) -> None:
         raise InputError(f"--html {path}: cannot be written ({error.strerror})") from error
 
 
-def _print_within(within: AxisComparison) -> None:
-    console = console_for_results(terminal=sys.stdout.isatty())
+def _print_within(within: AxisComparison, results: SweepResults, *, in_full: bool) -> None:
+    """Print a table per group of cells that differ in the axis alone, and what it shows."""
+    terminal = sys.stdout.isatty()
+    console = console_for_results(terminal=terminal)
     print_text(console, f"{within.sweep} by {within.axis}\n", wrap=False)
-    for comparison in within.comparisons:
+    print_cells(console, results.cells, in_full=False, by=within.axis)
+    console.print()
+    for comparison in within.comparisons if in_full else ():
         _print(comparison)
         console.print()
+    for sentence in differences_shown(within, results):
+        print_text(console, sentence, wrap=terminal, style="bold")
     _print_unpaired((("in no pair", within.left_out),))
+    if not in_full:
+        named = f"ackbench compare {within.sweep} --by {within.axis}"
+        print_text(console, f"details: {named} --all  (pairs, intervals, tests)", wrap=False)
 
 
 def _print(comparison: Comparison) -> None:

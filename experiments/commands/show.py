@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -18,15 +19,16 @@ from ackbench.experiments.pages.report.page import write_report
 from ackbench.experiments.results.comparing.findings import GateFailure, Inspected
 from ackbench.experiments.results.comparing.gate import EXIT_CODE, NO_GATE, Gate
 from ackbench.experiments.results.comparing.sentences import failure_sentence, inspected_sentence
-from ackbench.experiments.results.junit import junit_xml, sweep_cases
+from ackbench.experiments.results.expectations import expectation_lines
+from ackbench.experiments.results.formats.junit import junit_xml, sweep_cases
+from ackbench.experiments.results.formats.markdown import markdown_lines
+from ackbench.experiments.results.formats.tables import print_cells, print_notes
 from ackbench.experiments.results.lessons.of_sweep import finding_of
-from ackbench.experiments.results.markdown import markdown_lines
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.read import read_results
-from ackbench.experiments.results.run_description import describe_run
+from ackbench.experiments.results.run_description import describe_run, next_question
 from ackbench.experiments.results.sentences import describe_set_aside, plain_answer
 from ackbench.experiments.results.statements import set_aside_trials
-from ackbench.experiments.results.tables import print_cells, print_notes
 from ackbench.experiments.sweep.documents import read_note
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import SweepLock, is_run_by_another
@@ -55,6 +57,10 @@ def show(
         print_results(sweep, results, in_full=in_full)
     write_result_files(sweep, results, files)
     return 0
+
+
+_MOST_UNMET: Final = 5
+"""So many cells that did not meet an expectation have a line, without `--all`."""
 
 
 @dataclass(frozen=True)
@@ -168,8 +174,13 @@ def print_results(sweep: SweepFolder, results: SweepResults, *, in_full: bool = 
     print_text(console, "", wrap=terminal)
     for sentence in plain_answer(results):
         print_text(console, str(sentence), wrap=terminal, style="bold")
+    for line in expectation_lines(results.expectations, None if in_full else _MOST_UNMET):
+        print_text(console, line, wrap=terminal)
     for line in _places(sweep, in_full=in_full):
         print_text(console, line, wrap=False)
+    file = None if sweep.origin else shlex.quote(str(sweep.experiment_yaml))
+    if more := next_question(results.experiment, file):
+        print_text(console, f"next:    ackbench {more}  (any setting: --acks 1,all)", wrap=False)
 
 
 def _places(sweep: SweepFolder, *, in_full: bool) -> Iterator[str]:
@@ -226,18 +237,13 @@ def remarks(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
         yield f"not covered by digests: {count}, sealed before ledger version 5"
 
 
-def gate_exit_code(
-    gate: Gate, failures: Iterable[GateFailure], summary: Iterable[Inspected]
-) -> int:
+def gate_exit_code(failures: Iterable[GateFailure], summary: Iterable[Inspected]) -> int:
     """Return the exit code of a gate; print to stderr what it looked at, and its reasons.
 
     Args:
-        gate: the gate; `NO_GATE` prints nothing.
         failures: why the results do not pass.
         summary: what the gate looked at.
     """
-    if gate == NO_GATE:
-        return 0
     reasons = [failure_sentence(one) for one in failures]
     inspected = (f"gate: {inspected_sentence(one)}" for one in summary)
     for line in (*inspected, *reasons, f"gate: {'failed' if reasons else 'passed'}"):
@@ -246,8 +252,13 @@ def gate_exit_code(
 
 
 def sweep_gate_exit_code(gate: Gate, results: SweepResults) -> int:
-    """Return the exit code of a gate on one sweep; print as `gate_exit_code` does."""
-    return gate_exit_code(gate, gate.sweep_failures(results), gate.sweep_summary(results))
+    """Return the exit code of a gate and of what a sweep's experiment expects.
+
+    Prints as `gate_exit_code` does; nothing if there is neither.
+    """
+    if gate.is_open_for(results):
+        return 0
+    return gate_exit_code(gate.sweep_failures(results), gate.sweep_summary(results))
 
 
 def report(home: Home, named: str | None, fail_on: Sequence[str]) -> int:

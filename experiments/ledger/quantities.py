@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
+from itertools import groupby
 from typing import Annotated, Any, Final, Generic, Self, TypeVar, get_args
 
 import pyarrow as pa
@@ -468,6 +469,11 @@ class Place:
         return _BOUNDS[self.path[-1]] if isinstance(self.path[-1], int) else ""
 
     @property
+    def measure(self) -> str:
+        """The name of its number or interval: `lost`, `transactions_torn`."""
+        return self.name.removesuffix(f"_{self.bound}") if self.bound else self.name
+
+    @property
     def is_spread(self) -> bool:
         """Return `True` if a cell has the median and the maximum of it, not the sum."""
         return self.quantity.unit in {QuantityUnit.MS, QuantityUnit.RECORDS_PER_S}
@@ -599,6 +605,10 @@ CELL_FIELDS: Final = fields_of(CellQuantities[float])
 TRIAL_FIELDS: Final = fields_of(TrialQuantities)
 CELL_PLACES: Final = tuple(place for field in CELL_FIELDS for place in field.places)
 TRIAL_PLACES: Final = tuple(place for field in TRIAL_FIELDS for place in field.places)
+MEASURES: Final[Mapping[str, tuple[Place, ...]]] = {
+    name: tuple(places) for name, places in groupby(TRIAL_PLACES, key=lambda place: place.measure)
+}
+"""The place of each number of a trial, or the two of an interval, by its name."""
 _FORMER_NAMES: Final = {"group_repeated": "group_redelivered"}
 """Of keys in stored JSON."""
 FORMER_COLUMNS: Final = {

@@ -172,6 +172,8 @@ def _reasons(summary: SweepSummary, conditions: Sequence[str], home: Home) -> It
             yield from void_reasons(summary, limit)
         elif condition == "violated" and summary.violated:
             yield f"violated: {format_count(summary.violated, 'guarantee')} of Kafka"
+        elif condition == "not-expected":
+            yield from (f"not expected: {line}" for line in summary.not_expected)
         elif condition == "failed":
             yield from failed_reasons(summary)
         elif condition == "worse-than-trend":

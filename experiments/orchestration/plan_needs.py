@@ -21,7 +21,7 @@ from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.axes import PROPERTY_SCOPES, SET_BY_ACKBENCH, Scope, known_names
 from ackbench.experiments.planning.cells import axis_places
-from ackbench.experiments.planning.client_rules import librdkafka_rules
+from ackbench.experiments.planning.clients.rules import librdkafka_rules
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.external_cluster import security_properties
 from ackbench.experiments.planning.faults import fault_parameters

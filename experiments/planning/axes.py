@@ -12,8 +12,8 @@ from typing import Final
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.moved import moved_axis
 from ackbench.experiments.messages.phrases import did_you_mean
-from ackbench.experiments.planning.client_rules import ClientRules
-from ackbench.experiments.planning.clients import CLIENT_AXES, rules_of_all_clients
+from ackbench.experiments.planning.clients.requested import CLIENT_AXES, rules_of_all_clients
+from ackbench.experiments.planning.clients.rules import ClientRules
 from ackbench.experiments.planning.cluster import CLUSTER_AXES
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.properties import KafkaProperties, merge_versions

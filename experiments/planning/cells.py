@@ -21,7 +21,7 @@ from ackbench.experiments.planning.axes import (
     canonical_name,
     resolve_axis,
 )
-from ackbench.experiments.planning.clients import client_values, default_idempotence
+from ackbench.experiments.planning.clients.requested import client_values, default_idempotence
 from ackbench.experiments.planning.cluster import MAX_NODES, check_whole_number, cluster_values
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.faults import scalar_parameter

@@ -8,7 +8,7 @@ from typing import Final
 
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_value
-from ackbench.experiments.planning.client_rules import ClientRules, rules_of
+from ackbench.experiments.planning.clients.rules import ClientRules, rules_of
 from ackbench.experiments.planning.settings import CellSettings
 from ackbench.experiments.planning.workload import TRANSACTIONAL_ID
 from ackbench.experiments.sweep.plan import PassedSettings

@@ -19,6 +19,7 @@ from ackbench.experiments.planning.field_types import (
     AlertCondition,
     AxesUnion,
     Cron,
+    ExpectUnion,
     FaultSection,
     KafkaVersion,
     Line,
@@ -138,6 +139,8 @@ class Experiment(LoadSections):
 
     Only for `ackbench run` with a file: a sweep that is started by a form cannot have it.
     """
+    expect: ExpectUnion = ()
+    """What the experiment expects of its cells; see `experiments.planning.expectations`."""
     repeats: WholeNumber = Field(default=1, ge=1, le=1024)
     seed: WholeNumber = Field(default=42, ge=0, lt=2**63)
     controls: Boolean = True

@@ -99,7 +99,7 @@ def _is_cron_item(item: str, low: int, high: int, names: dict[str, int]) -> bool
     return all(low <= end <= high for end in ends) and ends == sorted(ends)
 
 
-ALERTS: Final = ("violated", "failed", "worse-than-trend")
+ALERTS: Final = ("violated", "not-expected", "failed", "worse-than-trend")
 """What a sweep can be reported for, beside its share of void trials."""
 _VOID_SHARE: Final = re.compile(r"void>(?P<percent>\d{1,2}(?:\.\d+)?)%")
 
@@ -121,16 +121,36 @@ def void_limit(condition: str) -> float | None:
     return float(match["percent"]) / 100 if match else None
 
 
-ScalarValue = Annotated[str | int | float | bool, PlainValidator(_check_scalar)]
+_ScalarInput = str | int | float | bool
+ScalarValue = Annotated[
+    _ScalarInput, PlainValidator(_check_scalar, json_schema_input_type=_ScalarInput)
+]
 Properties = dict[str, ScalarValue]
 FaultSection = dict[str, ScalarValue | tuple[Annotated[str, Strict()], ...]]
 """Parameters of a fault; the commands of a fault are lists of their words."""
-CrossProduct = dict[str, Annotated[tuple[ScalarValue, ...], BeforeValidator(_check_axis_values)]]
+WHERE: Final = "where"
+"""The key of `expect` with the cells that it is about."""
+_AxisValues = Annotated[
+    tuple[ScalarValue, ...],
+    BeforeValidator(
+        _check_axis_values, json_schema_input_type=ScalarValue | tuple[ScalarValue, ...]
+    ),
+]
+ExpectSection = dict[str, ScalarValue | dict[str, _AxisValues]]
+"""Bounds by measure, and `where`: values by axis."""
+ExpectUnion = Annotated[
+    tuple[ExpectSection, ...],
+    BeforeValidator(_as_union, json_schema_input_type=ExpectSection | tuple[ExpectSection, ...]),
+]
+CrossProduct = dict[str, _AxisValues]
 """The values of each axis, by the name of the axis."""
-AxesUnion = Annotated[tuple[CrossProduct, ...], BeforeValidator(_as_union)]
+AxesUnion = Annotated[
+    tuple[CrossProduct, ...],
+    BeforeValidator(_as_union, json_schema_input_type=CrossProduct | tuple[CrossProduct, ...]),
+]
 """Cross products whose cells are run together."""
 Text = Annotated[str, Strict(), Field(min_length=1)]
-KafkaVersion = Annotated[Text, BeforeValidator(_newest_patch)]
+KafkaVersion = Annotated[Text, BeforeValidator(_newest_patch, json_schema_input_type=str | float)]
 """A release; a line such as 3.9, also as a number, is its newest known patch."""
 Line = Annotated[Text, BeforeValidator(_check_one_line)]
 Cron = Annotated[Text, BeforeValidator(check_cron)]

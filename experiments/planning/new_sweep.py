@@ -13,7 +13,7 @@ from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_count, one_line
 from ackbench.experiments.planning.capacity import resource_needs
 from ackbench.experiments.planning.catalog import load_experiment
-from ackbench.experiments.planning.clients import clients_of
+from ackbench.experiments.planning.clients.requested import clients_of
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.external_cluster import as_reported, check_commands
 from ackbench.experiments.planning.overrides import Overrides, apply_overrides

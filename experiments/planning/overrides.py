@@ -24,9 +24,10 @@ from ackbench.experiments.planning.axes import (
     resolve_axis,
 )
 from ackbench.experiments.planning.cells import replace_axis
-from ackbench.experiments.planning.client_rules import ClientRules, librdkafka_rules
-from ackbench.experiments.planning.clients import rules_of_all_clients
+from ackbench.experiments.planning.clients.requested import rules_of_all_clients
+from ackbench.experiments.planning.clients.rules import ClientRules, librdkafka_rules
 from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.planning.field_types import ExpectSection
 from ackbench.experiments.planning.properties.protected import refuse_in_form, refuse_literal_secret
 from ackbench.experiments.planning.settings import check_property_value, property_text
 from ackbench.experiments.planning.yaml_reader import number_of, parse_values
@@ -49,6 +50,8 @@ class Overrides:
     seed: int | None = None
     controls: bool | None = None
     """Whether controls are added to the sweep."""
+    expect: tuple[ExpectSection, ...] = ()
+    """Bounds in addition to those in the file."""
     from_form: bool = False
     """Whether a form or an API sent them, which may not load code or use this machine's secrets."""
 
@@ -95,7 +98,12 @@ def apply_overrides(
         experiment = _override_axis(
             experiment, axis, tuple(values), librdkafka, from_form=overrides.from_form
         )
-    others = {"repeats": overrides.repeats, "seed": overrides.seed, "controls": overrides.controls}
+    others = {
+        "repeats": overrides.repeats,
+        "seed": overrides.seed,
+        "controls": overrides.controls,
+        "expect": (*experiment.expect, *overrides.expect) if overrides.expect else None,
+    }
     changes = {name: value for name, value in others.items() if value is not None}
     return _replace_keys(experiment, changes, "--")
 

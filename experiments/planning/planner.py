@@ -24,10 +24,11 @@ from ackbench.experiments.planning.axes import (
 )
 from ackbench.experiments.planning.catalog import check_finding
 from ackbench.experiments.planning.cells import axis_places, cell_key, expand_cells
-from ackbench.experiments.planning.client_rules import ClientRules, librdkafka_rules
 from ackbench.experiments.planning.client_settings import client_settings
-from ackbench.experiments.planning.clients import rules_of_all_clients
+from ackbench.experiments.planning.clients.requested import rules_of_all_clients
+from ackbench.experiments.planning.clients.rules import ClientRules, librdkafka_rules
 from ackbench.experiments.planning.controls import ResolvedCell, add_controls
+from ackbench.experiments.planning.expectations import expectations
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.external_cluster import check_cluster_access
 from ackbench.experiments.planning.faults import fault_parameters
@@ -81,6 +82,8 @@ def plan(
         own = [cell.cell for cell in cells if not cell.added]
         check_claim(experiment.claim, own, experiment.nodes)
     accepted = [cell for cell in cells if cell.refusal is None]
+    own_cells = [cell.cell for cell in accepted if not cell.added]
+    expected = tuple(expectations(experiment.expect, own_cells, places, known))
     trials = tuple(_trials(experiment, sweep_id, accepted, librdkafka))
     refused = (cell for cell in cells if cell.refusal is not None)
     return Plan(
@@ -89,6 +92,7 @@ def plan(
         question=experiment.question,
         construction=experiment.construction,
         claim=experiment.claim,
+        expectations=expected,
         seed=experiment.seed,
         repeats=experiment.repeats,
         trials=trials,

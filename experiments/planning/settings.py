@@ -12,8 +12,9 @@ from ackbench.experiments.ledger.trial_manifest import Cell, Frozen, Scalar
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.axes import KnownNames, Scope, SettingPlace
-from ackbench.experiments.planning.client_rules import ClientRules, acks_problem
-from ackbench.experiments.planning.clients import client_values, resolve_client
+from ackbench.experiments.planning.clients.programs import with_found_application
+from ackbench.experiments.planning.clients.requested import client_values, resolve_client
+from ackbench.experiments.planning.clients.rules import ClientRules, acks_problem
 from ackbench.experiments.planning.cluster import (
     check_whole_number,
     cluster_values,
@@ -27,7 +28,6 @@ from ackbench.experiments.planning.external_cluster import (
     security_properties,
 )
 from ackbench.experiments.planning.faults import fault_request, refuse_invalid_fault
-from ackbench.experiments.planning.programs import with_found_application
 from ackbench.experiments.planning.properties import Property
 from ackbench.experiments.planning.properties.protected import refuse_protected
 from ackbench.experiments.planning.workload import (

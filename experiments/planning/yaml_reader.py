@@ -222,6 +222,11 @@ _IN_BYTES: Final = ("batch.size", "buffer.memory", "max.request.size", "send.buf
 _NUMBER_AND_UNIT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)(/s)?")
 
 
+def has_unit(name: str) -> bool:
+    """Return whether the end of a name says the unit of its number."""
+    return any(number_of(name, f"1{unit}") == 1 for unit in ("", "/s", "ms", "s", "B"))
+
+
 def number_of(name: str, value: Any) -> Any:
     """Return a value with a unit as a number in the unit of its name, any other as it is.
 

@@ -9,6 +9,7 @@ consumer if the trial had none.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 from pydantic import Field
 
@@ -22,6 +23,7 @@ from ackbench.experiments.ledger.trial_manifest import (
     Status,
     TrialManifest,
 )
+from ackbench.experiments.sweep.expectations import Expectation
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.judge import HarnessCheck, Judgement
 from ackbench.experiments.verdicts.statistics import Estimate, Share
@@ -207,6 +209,38 @@ class CellResult(CellQuantities[MedianAndMax], CellStatus):
     """A verdict per guarantee; empty if the cell was refused."""
 
 
+Interval = tuple[float, float]
+"""The least and the greatest that a value can be; mostly equal."""
+
+
+class ExpectationOutcome(StrEnum):
+    """What the trials of a cell show of an expectation."""
+
+    MET = "met"
+    """Each trial met it, and there is one."""
+    NOT_MET = "not met"
+    """A trial did not."""
+    UNKNOWN = "unknown"
+    """No trial counts, or one cannot tell."""
+
+
+class ExpectationResult(Frozen):
+    """What the trials of a cell show of one expectation."""
+
+    expectation: Expectation
+    cell: Cell
+    label: str
+    outcome: ExpectationOutcome
+    not_met_in: tuple[str, ...] = ()
+    """The trials that did not meet it; also those that are set aside."""
+    judged_trials: int = 0
+    """The sealed trials that can tell."""
+    unknown_trials: int = 0
+    """The sealed trials that cannot."""
+    worst: Interval | None = None
+    """Of the trials that did not meet it, the value furthest from the bound."""
+
+
 class HostDifference(Frozen):
     """A measure in which two hosts of a sweep differ within its cells."""
 
@@ -276,6 +310,8 @@ class SweepResults(Frozen):
     """Planned trials that have not run."""
     unmeasured: tuple[str, ...]
     """Complete trials that are not in `results/`; `ackbench measure` computes it again."""
+    expectations: tuple[ExpectationResult, ...] = ()
+    """What the trials show of what the experiment expects; empty: it expects nothing."""
     harness: HarnessCheck = HarnessCheck()
     changed_settings: tuple[ChangedSetting, ...] = ()
     """What was not left at its default."""

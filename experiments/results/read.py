@@ -28,6 +28,7 @@ from ackbench.experiments.ledger.validation import (
 from ackbench.experiments.results.cells import cell_results
 from ackbench.experiments.results.changed_settings import changed_settings
 from ackbench.experiments.results.client_versions import mixed_client_versions
+from ackbench.experiments.results.expectations import expectation_results
 from ackbench.experiments.results.hosts import compare_hosts
 from ackbench.experiments.results.judgements import (
     NAMED_COLUMNS,
@@ -100,6 +101,7 @@ def read_results(sweep: SweepFolder, *, in_full: bool = True) -> SweepResults:
     trials.sort(key=lambda trial: trial.trial_id)
     harness = harness_check(trials, trials_that_must_tear(plan))
     known = {trial.trial_id for trial in trials}
+    cells = tuple(cell_results(plan, trials, rows))
     return SweepResults(
         sweep_id=plan.sweep_id,
         experiment=plan.experiment,
@@ -107,7 +109,7 @@ def read_results(sweep: SweepFolder, *, in_full: bool = True) -> SweepResults:
         seed=plan.seed,
         trials=tuple(trials),
         cells=with_judgements(
-            tuple(cell_results(plan, trials, rows)),
+            cells,
             trials,
             plan,
             named_records(read_table(sweep, "anomalies", manifest, NAMED_COLUMNS))
@@ -117,6 +119,7 @@ def read_results(sweep: SweepFolder, *, in_full: bool = True) -> SweepResults:
         ),
         pending=tuple(spec.trial_id for spec in plan.trials if spec.trial_id not in known),
         unmeasured=tuple(sorted(manifests.keys() - rows.trials.keys())),
+        expectations=tuple(expectation_results(plan.expectations, cells, trials)),
         harness=harness,
         changed_settings=changed_settings(plan.trials) if in_full else (),
         hosts=compare_hosts(trials),

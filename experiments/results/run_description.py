@@ -1,4 +1,7 @@
-"""What a sweep ran, in one line: when, on which Kafka, with which clients and load, how long."""
+"""What a sweep ran, in one line: when, on which Kafka, with which clients and load, how long.
+
+And the command that asks more of its experiment.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.messages.phrases import format_count, format_list
+from ackbench.experiments.planning.catalog import catalog_names
 from ackbench.experiments.sweep.plan import ClusterNeed, Plan
 from ackbench.experiments.sweep.progress import format_duration_with_units
 
@@ -83,3 +87,17 @@ def _range(values: Iterable[float]) -> str:
     if len(ordered) == 1:
         return f"{ordered[0]:,g}"
     return f"{ordered[0]:,g} to {ordered[-1]:,g}"
+
+
+def next_question(experiment: str, file: str | None) -> str | None:
+    """Return a command that asks more of an experiment: with more trials, and a bound.
+
+    Args:
+        experiment: its name.
+        file: of the experiment as it was run; `None`: this machine has none.
+
+    Returns:
+        `None`: it is none of the catalogue, and there is no file.
+    """
+    named = experiment if experiment in catalog_names() else file
+    return f"run {named} --repeats 10 --expect lost=0" if named else None

@@ -26,6 +26,7 @@ from ackbench.experiments.ledger.trial_manifest import (
 )
 from ackbench.experiments.messages.phrases import format_count, format_list, format_value
 from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind, traits_of
+from ackbench.experiments.sweep.expectations import Expectation
 from ackbench.experiments.sweep.workload import Workload
 from ackbench.infra.kafka.broker_settings import shared_properties
 from ackbench.infra.kafka.spec import ClusterSpec
@@ -256,6 +257,8 @@ class Plan(Frozen):
     """Where the experiment's own construction decides the outcome; None: it does not say."""
     claim: Claim | None = None
     """The lesson's claim that the experiment tests, if it tests one."""
+    expectations: tuple[Expectation, ...] = ()
+    """What the experiment expects of its cells."""
     seed: int
     repeats: int
     trials: tuple[TrialSpec, ...]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ackbench.experiments.commands.api.columns import (
         CELL_COLUMNS,
         DIFFERENCE_COLUMNS,
+        EXPECTATION_COLUMNS,
         TRIAL_COLUMNS,
         VERDICT_COLUMNS,
         Column,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CELL_COLUMNS",
     "DIFFERENCE_COLUMNS",
+    "EXPECTATION_COLUMNS",
     "TRIAL_COLUMNS",
     "VERDICT_COLUMNS",
     "AckbenchError",

@@ -35,7 +35,7 @@ from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
 from ackbench.experiments.pages.report.page import render_page
 from ackbench.experiments.pages.report.tour_page import write_tour_page
 from ackbench.experiments.results.comparing.findings import UNKNOWN, VIOLATED
-from ackbench.experiments.results.comparing.gate import OBSERVED, Gate
+from ackbench.experiments.results.comparing.gate import Gate
 from ackbench.experiments.results.comparing.sentences import failure_sentence, inspected_sentence
 from ackbench.experiments.results.lessons.tour import TourFolder
 from ackbench.experiments.results.read import read_results
@@ -145,7 +145,7 @@ def gate(stored: StoredSweep) -> str:
     """Return what the gate of `ackbench run` and `report` says to each expression."""
     results = read_results(stored.sweep)
     lines = [*map(inspected_sentence, Gate.parse([VIOLATED]).sweep_summary(results))]
-    for expression in (VIOLATED, UNKNOWN, *OBSERVED):
+    for expression in (VIOLATED, UNKNOWN):
         lines.append(f"--fail-on {expression}")
         failures = Gate.parse([expression]).sweep_failures(results)
         lines += [f"  {failure_sentence(failure)}" for failure in failures]
@@ -280,9 +280,8 @@ def compared_by(one: StoredSweep, axis: str) -> Mapping[str, str]:
 
 
 def _comparison(home: Home, *arguments: str) -> Mapping[str, str]:
-    gates = [part for word in (VIOLATED, *OBSERVED) for part in ("--fail-on", word)]
     return {
-        "compare.txt": printed(home, "compare", *arguments, *gates),
+        "compare.txt": printed(home, "compare", *arguments, "--fail-on", VIOLATED),
         "compare-80.txt": printed(home, "compare", *arguments, columns=80),
         "compare.json": printed(home, "compare", *arguments, "--json"),
         "compare.junit.xml": _written(home, "--junit", "compare", *arguments),

@@ -19,6 +19,8 @@ from typing import Final
 
 from ackbench.experiments.results.selftest.ledger_copy import LedgerCopy
 from ackbench.experiments.results.selftest.plants import PLANTS, PlantContext, undisturbed_records
+from ackbench.experiments.sweep.expectations import Expectation, Relation
+from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.home import Home
 from ackbench.spark_jobs.io.ledgers import InvalidLedger, open_ledgers
 from ackbench.spark_jobs.io.units import split
@@ -36,6 +38,14 @@ STORE: Final = "store"
 """The folder, next to the home, of what several hosts have published."""
 _PLANTED: Final = frozenset(
     {"lost", "duplicated", "reordered", "read-conflict", "missed", "corrupt"}
+)
+_EXPECTED: Final = (
+    Expectation(measure="lost", relation=Relation.EQUAL, bound=0),
+    Expectation(measure="acked", relation=Relation.AT_LEAST, bound=100),
+    Expectation(
+        measure="ack_p99_ms", relation=Relation.LESS, bound=60_000, where={"acks": ("all",)}
+    ),
+    Expectation(measure="recovered_before_heal", relation=Relation.EQUAL, bound=True),
 )
 _NOT_STORED: Final = frozenset(
     {"results", "report.html", "index.html", "mlflow.json", "planned-here.txt"}
@@ -93,10 +103,13 @@ def measure_here(sweep: Path) -> None:
 def damage(sweep: Path, folder: Path) -> Path:
     """Copy a sweep, damage each trial in another way, measure the copy, and return its folder.
 
-    Kafka's guarantees hold in the sweeps that ran; the copy violates them in known places.
+    Kafka's guarantees hold in the sweeps that ran; the copy violates them in known places. Its
+    experiment has expectations, some of which the damage does not meet.
     """
     copy = folder / sweep.name
     shutil.copytree(sweep, copy)
+    planned = SweepFolder(copy)
+    planned.write_plan(planned.plan().model_copy(update={"expectations": _EXPECTED}))
     trials = sorted(path.parent for path in copy.glob("trials/*/trial.json"))
     plants = [plant for plant in PLANTS if plant.name in _PLANTED]
     for trial, plant in zip(trials, cycle(plants), strict=False):

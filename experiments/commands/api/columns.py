@@ -14,7 +14,8 @@ from ackbench.experiments.ledger.quantities import CELL_PLACES, TRIAL_PLACES, Pl
 from ackbench.experiments.ledger.result_tables import LatencyKind
 from ackbench.experiments.results.comparing.comparison import ComparedCell
 from ackbench.experiments.results.comparing.differences import Difference
-from ackbench.experiments.results.models import CellResult, TrialResult
+from ackbench.experiments.results.models import CellResult, ExpectationResult, TrialResult
+from ackbench.experiments.sweep.expectations import LATENCIES
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.judge import Judgement
 
@@ -106,13 +107,12 @@ TRIAL_COLUMNS: Final[tuple[Column[TrialResult], ...]] = (
     *(Column(place.name, _dtype(place), _text(place), place.of) for place in TRIAL_PLACES),
     *(
         _column(
-            f"{measure.value}_{name}_ms",
+            name,
             "Float64",
-            f"{text}: {quantile}",
-            f"latency_ms.{measure.value}.{name}",
+            f"{_LATENCY[kind]}: {_QUANTILES[quantile]}",
+            f"latency_ms.{kind.value}.{quantile}",
         )
-        for measure, text in _LATENCY.items()
-        for name, quantile in _QUANTILES.items()
+        for name, (kind, quantile) in LATENCIES.items()
     ),
     _column("host", "string", "the name of the host that ran the trial"),
 )
@@ -186,6 +186,33 @@ VERDICT_COLUMNS: Final[tuple[Column[JudgedClause], ...]] = (
     _column("judged_trials", "Int64", "of how many that can tell", "judgement.share.of"),
     _column("reason", "string", "the rule of the contract", "clause.reason"),
     _column("source", "string", "the URL of Kafka's documentation", "clause.source"),
+)
+"""After one column per axis of the experiment, with the axis' name."""
+
+EXPECTATION_COLUMNS: Final[tuple[Column[ExpectationResult], ...]] = (
+    _column("label", "string", "the cell as text"),
+    Column("expected", "string", "the bound, such as `lost = 0`", lambda one: str(one.expectation)),
+    _column("outcome", "string", "`met`, `not met` or `unknown`", "outcome.value"),
+    Column(
+        "not_met_trials",
+        "Int64",
+        "trials that did not meet it, also those that are set aside",
+        lambda one: len(one.not_met_in),
+    ),
+    _column("judged_trials", "Int64", "sealed trials that can tell"),
+    _column("unknown_trials", "Int64", "sealed trials that cannot tell"),
+    Column(
+        "worst_low",
+        "Float64",
+        "the value furthest from the bound; missing: each trial met it",
+        lambda one: one.worst[0] if one.worst else None,
+    ),
+    Column(
+        "worst_high",
+        "Float64",
+        "its upper bound, if it is an interval",
+        lambda one: one.worst[1] if one.worst else None,
+    ),
 )
 """After one column per axis of the experiment, with the axis' name."""
 

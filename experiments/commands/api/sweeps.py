@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ackbench.experiments.commands.api.columns import (
     CELL_COLUMNS,
     DIFFERENCE_COLUMNS,
+    EXPECTATION_COLUMNS,
     TRIAL_COLUMNS,
     VERDICT_COLUMNS,
     CellDifference,
@@ -89,6 +90,12 @@ class Sweep:
         ]
         return _frame(VERDICT_COLUMNS, rows, [row.cell.cell for row in rows])
 
+    @cached_property
+    def expectations(self) -> pd.DataFrame:
+        """One row per cell and bound of the experiment; the axes, then `EXPECTATION_COLUMNS`."""
+        rows = self._results.expectations
+        return _frame(EXPECTATION_COLUMNS, rows, [row.cell for row in rows])
+
     def table(self, name: str) -> pd.DataFrame:
         """Return a table of the measuring job, such as `timeline`, `histogram` or `anomalies`.
 
@@ -140,6 +147,7 @@ def run(
     repeats: int | None = None,
     seed: int | None = None,
     controls: bool | None = None,
+    expect: Sequence[str] = (),
 ) -> Sweep:
     """Run an experiment and return its sweep; progress is printed as by `ackbench run`.
 
@@ -151,17 +159,20 @@ def run(
         repeats: trials per cell; `None`: as the experiment has it.
         seed: determines keys, order and timing; `None`: as the experiment has it.
         controls: whether to plan the sweep's own controls; `None`: as the experiment has it.
+        expect: bounds of all cells, as `--expect`: `lost=0`. `Sweep.expectations` has the outcome.
 
     Raises:
         InputError: invalid request; nothing was started.
         HarnessError: a trial, or a step after the trials, failed, or the run was interrupted.
     """
     from ackbench.experiments.commands.run import run_sweep
+    from ackbench.experiments.planning.expectations import parse_expected
     from ackbench.experiments.planning.overrides import Overrides
 
     values = {name: _values(value) for name, value in (axes or {}).items()}
     home = Home.from_environment()
-    folder, code = run_sweep(home, experiment, Overrides(values, repeats, seed, controls=controls))
+    changes = Overrides(values, repeats, seed, controls=controls, expect=parse_expected(expect))
+    folder, code = run_sweep(home, experiment, changes)
     if code:
         raise HarnessError(f"the sweep {folder.sweep_id} was interrupted (exit code {code})")
     return load(str(folder.root))

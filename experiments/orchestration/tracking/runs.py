@@ -17,8 +17,15 @@ from typing import Final
 from ackbench.experiments.ledger.quantities import TRIAL_PLACES
 from ackbench.experiments.ledger.trial_manifest import Scalar, Status, TrialManifest
 from ackbench.experiments.messages.visible import visible
+from ackbench.experiments.results.expectations import expectation_lines
 from ackbench.experiments.results.lessons.finding import Finding
-from ackbench.experiments.results.models import CellResult, Latencies, SweepResults, TrialResult
+from ackbench.experiments.results.models import (
+    CellResult,
+    ExpectationOutcome,
+    Latencies,
+    SweepResults,
+    TrialResult,
+)
 from ackbench.experiments.results.wording import is_unproven
 from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
@@ -136,6 +143,7 @@ def summary_run(results: SweepResults, page: str, finding: Finding | None = None
         NOTE: page,
         "refused_cells": "\n".join(refused),
         "controls": "\n".join(results.harness.sentences),
+        "expected": "\n".join(expectation_lines(results.expectations)),
         **(_finding_tags(finding) if finding else {}),
         **{
             tag: count_verdicts(results.cells, guarantee) for guarantee, tag in VERDICT_TAGS.items()
@@ -187,6 +195,9 @@ def verdict_metrics(results: SweepResults) -> Iterator[tuple[str, float]]:
         for verdict in Verdict:
             yield f"verdict/{verdict.lower().replace(' ', '_')}", float(counts[verdict])
         yield "verdict/held_power_not_shown", float(sum(map(is_unproven, judged)))
+    outcomes = Counter(one.outcome for one in results.expectations)
+    for outcome in ExpectationOutcome if outcomes else ():
+        yield f"expected/{outcome.replace(' ', '_')}", float(outcomes[outcome])
     for cell in results.cells:
         yield from _shares(cell)
     controls = {

@@ -384,7 +384,7 @@ def _description(results: SweepResults, finding: Finding | None) -> str:
 def _table(results: SweepResults) -> str:
     """Return the table of the cells as the command prints it, with refused cells below it."""
     from ackbench.experiments.messages.console import PIPED_WIDTH, TerminalConsole
-    from ackbench.experiments.results.tables import print_cells, print_notes
+    from ackbench.experiments.results.formats.tables import print_cells, print_notes
 
     text = StringIO()
     console = TerminalConsole(file=text, width=PIPED_WIDTH, color_system=None, force_terminal=False)

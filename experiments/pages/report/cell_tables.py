@@ -11,8 +11,8 @@ from ackbench.experiments.ledger.result_tables import ANOMALY_ROWS
 from ackbench.experiments.messages.phrases import format_list, plural
 from ackbench.experiments.pages.report.data import ReportData
 from ackbench.experiments.results.cells import judged_trials
+from ackbench.experiments.results.formats.tables import cell_status
 from ackbench.experiments.results.models import CellResult
-from ackbench.experiments.results.tables import cell_status
 from ackbench.experiments.results.wording import (
     ROLE_NAMES,
     UNKNOWN_SIGN,

@@ -16,7 +16,8 @@ from ackbench.experiments.results.comparing.comparison import Comparison
 from ackbench.experiments.results.comparing.differences import Difference
 from ackbench.experiments.results.comparing.gate import Gate
 from ackbench.experiments.results.comparing.sentences import undecided_reason
-from ackbench.experiments.results.junit import Outcome, TestCase
+from ackbench.experiments.results.formats.junit import Outcome, TestCase
+from ackbench.experiments.results.formats.tables import AxisTable
 
 _UNPAIRED: Final = "cells without a counterpart"
 
@@ -43,6 +44,16 @@ def _outcome(difference: Difference, gate: Gate) -> tuple[Outcome, str]:
     if any(not difference.can_exceed(limit.bound) for limit in limits):
         return "skipped", undecided_reason(difference.missing)
     return "passed", ""
+
+
+def table_lines(tables: Sequence[AxisTable]) -> Iterator[str]:
+    """Yield the lines of tables of cells that differ in one axis alone."""
+    for table in tables:
+        yield from (f"**{escaped(table.title)}**", "")
+        yield f"| {' | '.join(map(escaped, table.heads))} |"
+        yield "|---" * len(table.heads) + "|"
+        yield from (f"| {' | '.join(map(escaped, row))} |" for row in table.rows)
+        yield ""
 
 
 def comparison_lines(comparisons: Sequence[Comparison]) -> Iterator[str]:

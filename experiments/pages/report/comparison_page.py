@@ -29,6 +29,8 @@ from ackbench.experiments.results.comparing.differences import Difference
 from ackbench.experiments.results.comparing.findings import ChangeKind, ComparedMeasure
 from ackbench.experiments.results.comparing.sentences import MEASURE_NAMES
 from ackbench.experiments.results.comparing.within import AxisComparison
+from ackbench.experiments.results.formats.tables import axis_tables
+from ackbench.experiments.results.models import CellResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,12 +49,20 @@ class SidesView:
     charts: tuple[Chart, ...]
 
 
-def render_comparison(compared: Comparison | AxisComparison) -> str:
-    """Return the page of two sweeps, or of one split by an axis; equal input gives equal bytes."""
+def render_comparison(
+    compared: Comparison | AxisComparison, cells: Sequence[CellResult] = ()
+) -> str:
+    """Return the page of two sweeps, or of one split by an axis; equal input gives equal bytes.
+
+    Args:
+        compared: the comparison.
+        cells: of the one sweep.
+    """
     within = compared if isinstance(compared, AxisComparison) else None
     comparisons = [compared] if isinstance(compared, Comparison) else compared.comparisons
     return load_template("compare.html").render(
         within=within,
+        tables=axis_tables(cells, within.axis) if within else (),
         sides=[_sides(comparison, place) for place, comparison in enumerate(comparisons)],
     )
 

@@ -25,14 +25,15 @@ from ackbench.experiments.pages.report.trials import trials_by_cell
 from ackbench.experiments.pages.report.verdict_lines import verdict_lines
 from ackbench.experiments.results.changed_settings import changed_setting_lines
 from ackbench.experiments.results.client_versions import version_sentences
+from ackbench.experiments.results.expectations import expectation_sentence, expected_of_cells
+from ackbench.experiments.results.formats.tables import refusal_lines
 from ackbench.experiments.results.hosts import host_sentences
 from ackbench.experiments.results.lessons.shortened import describe_shortened
 from ackbench.experiments.results.models import SweepResults
-from ackbench.experiments.results.run_description import describe_run
+from ackbench.experiments.results.run_description import describe_run, next_question
 from ackbench.experiments.results.sentences import describe_set_aside, plain_answer
 from ackbench.experiments.results.stalls import shorten_stalls
 from ackbench.experiments.results.statements import set_aside_trials
-from ackbench.experiments.results.tables import refusal_lines
 from ackbench.experiments.results.trials import LATE_MS
 from ackbench.experiments.results.wording import (
     HELD_SIGN,
@@ -208,6 +209,7 @@ def load_template(name: str) -> Template:
     """Return a template of a report (`experiments.pages.report.environment`)."""
     environment = template_environment()
     environment.filters["sentence"] = as_sentence
+    environment.filters["expectation"] = expectation_sentence
     environment.filters["keep_units_together"] = keep_units_together
     environment.globals["signs"] = SIGNS
     environment.globals["interval_legend"] = INTERVAL_LEGEND
@@ -227,6 +229,7 @@ def keep_units_together(text: str) -> str:
 def _template_values(data: ReportData) -> dict[str, Any]:
     results, finding = data.results, data.finding
     cells, settings = cell_views(data), effective_settings(data)
+    folder = shlex.quote(data.folder or results.sweep_id)
     overloaded = any(cell.overloaded_trials for cell in data.cells)
     return {
         "results": results,
@@ -237,6 +240,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "plot": plot_chart(finding.plot, "finding") if finding and finding.plot else None,
         "run": describe_run(data.plan, list(data.manifests.values())),
         "answer": plain_answer(results),
+        "expected": expected_of_cells(results.expectations),
         "hosts": tuple(map(as_sentence, host_sentences(results.hosts))) if results.hosts else (),
         "client_versions": tuple(map(as_sentence, version_sentences(results.client_versions)))
         if results.client_versions
@@ -261,7 +265,8 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "machine": data.machine,
         "glossary": GLOSSARY,
         "program": shlex.quote(data.program),
-        "folder": shlex.quote(data.folder or results.sweep_id),
+        "next_question": next_question(results.experiment, f"{folder}/experiment.yaml"),
+        "folder": folder,
     }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ackbench.experiments.messages.phrases import did_you_mean, format_list, list_some
-from ackbench.experiments.planning.client_rules import ClientRules, acks_problem, rules_of
+from ackbench.experiments.planning.clients.rules import ClientRules, acks_problem, rules_of
 from ackbench.experiments.planning.properties import (
     KafkaProperties,
     kafka_properties,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ackbench.experiments.messages.phrases import format_count, list_some
-from ackbench.experiments.planning.client_rules import canonical_acks
+from ackbench.experiments.planning.clients.rules import canonical_acks
 from ackbench.experiments.results.checkup.configuration import Configuration
 from ackbench.experiments.results.checkup.files.found import FoundFile, FoundNode
 from ackbench.experiments.trial.clients.settings.kinds import ACKS

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ackbench.experiments.messages.phrases import did_you_mean
-from ackbench.experiments.planning.client_rules import canonical_acks
+from ackbench.experiments.planning.clients.rules import canonical_acks
 from ackbench.experiments.planning.yaml_reader import read_yaml
 from ackbench.experiments.results.checkup.configuration import Configuration
 from ackbench.experiments.results.checkup.files.found import SCOPES

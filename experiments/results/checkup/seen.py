@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.trial_manifest import Frozen, Status
-from ackbench.experiments.planning.client_rules import canonical_acks
+from ackbench.experiments.planning.clients.rules import canonical_acks
 from ackbench.experiments.results.checkup.configuration import Configuration
 from ackbench.experiments.results.rows import read_table
 from ackbench.experiments.sweep.lookup import list_sweeps

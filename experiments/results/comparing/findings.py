@@ -13,7 +13,8 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import Frozen, Role
-from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.results.models import CellResult, ExpectationResult
+from ackbench.experiments.verdicts.guarantees import Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 VIOLATED: Final = "violated"
@@ -233,7 +234,7 @@ class ConditionMet:
     """A cell that shows what the gate does not accept."""
 
     condition: str
-    """As in `--fail-on`: a violation, or an observation, guaranteed or not."""
+    """As in `--fail-on`."""
     sweep: str
     cell: CellResult
     judgement: Judgement
@@ -281,9 +282,19 @@ class LimitExceeded:
     allowed: float
 
 
+@dataclass(frozen=True)
+class NotAsExpected:
+    """A cell that did not certainly meet what its experiment expects."""
+
+    sweep: str
+    result: ExpectationResult
+
+
 Untrusted = ControlsFailed | ControlNotJudged | TrialsMissing | NoTrialCounts | NothingJudged
 """Why the results of a sweep prove nothing."""
-NotAccepted = ConditionMet | ConditionUnknown | TooFewCells | LimitUndecided | LimitExceeded
+NotAccepted = (
+    ConditionMet | ConditionUnknown | NotAsExpected | TooFewCells | LimitUndecided | LimitExceeded
+)
 """What the results show, and the gate does not accept."""
 GateFailure = Untrusted | NotAccepted
 """Why results do not pass a gate."""
@@ -301,9 +312,17 @@ class VerdictsCounted:
 class WithoutGuarantee:
     """What was observed in cells that have no guarantee of it."""
 
-    name: str
+    guarantee: Guarantee
     records: int
     cells: int
+
+
+@dataclass(frozen=True)
+class ExpectationsCounted:
+    """The expectations of the experiment, once for each cell that they are about."""
+
+    met: int
+    expected: int
 
 
 @dataclass(frozen=True)
@@ -325,5 +344,5 @@ class LimitTested:
     cells: int
 
 
-Inspected = VerdictsCounted | WithoutGuarantee | CellsCompared | LimitTested
+Inspected = VerdictsCounted | WithoutGuarantee | ExpectationsCounted | CellsCompared | LimitTested
 """What a gate looked at."""

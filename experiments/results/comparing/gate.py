@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
@@ -23,12 +23,14 @@ from ackbench.experiments.results.comparing.findings import (
     ConditionUnknown,
     ControlNotJudged,
     ControlsFailed,
+    ExpectationsCounted,
     GateFailure,
     Inspected,
     LimitExceeded,
     LimitTested,
     LimitUndecided,
     NoResult,
+    NotAsExpected,
     NothingJudged,
     NoTrialCounts,
     TooFewCells,
@@ -38,7 +40,7 @@ from ackbench.experiments.results.comparing.findings import (
     WithoutGuarantee,
 )
 from ackbench.experiments.results.comparing.sentences import undecided_reason
-from ackbench.experiments.results.models import CellResult, SweepResults
+from ackbench.experiments.results.models import CellResult, ExpectationOutcome, SweepResults
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 from ackbench.infra.errors import InputError
@@ -48,15 +50,10 @@ EXIT_CODE: Final = 3
 _WORSE: Final = re.compile(r"worse:(?P<measure>[a-z0-9_]+)>(?P<percent>\d+(\.\d+)?)%")
 _MAX_POINTS: Final = 95
 """The largest bound of a difference of shares; more points need hundreds of trials per cell."""
-OBSERVED: Final[Mapping[str, tuple[Guarantee, ...]]] = {
-    name: tuple(guarantee for guarantee in GUARANTEES if guarantee.gate == name)
-    for name in dict.fromkeys(guarantee.gate for guarantee in GUARANTEES)
-    if name
-}
-"""What a gate may exclude, guaranteed or not, and the guarantees whose opposite it is."""
 _ALLOWED: Final = (
-    f"{VIOLATED}, {UNKNOWN}, {', '.join(OBSERVED)}, or worse:MEASURE>N% with one of "
-    f"{', '.join(ComparedMeasure)}"
+    f"{VIOLATED}, {UNKNOWN}, or worse:MEASURE>N% with one of {', '.join(ComparedMeasure)}; what is "
+    "not to be seen, guaranteed or not, is --expect: lost=0, duplicates=0, reordered=0, "
+    "recovered_before_heal=true"
 )
 
 
@@ -85,8 +82,6 @@ class Gate:
     violated: bool = False
     unknown: bool = False
     """Whether unknown verdicts and undecidable limits fail too."""
-    observed: tuple[str, ...] = ()
-    """Keys of `OBSERVED` that fail, guaranteed or not."""
     worse: tuple[WorseBy, ...] = ()
     min_cells: int = 0
     """How many cells have to be compared at least."""
@@ -108,10 +103,9 @@ class Gate:
         worse = tuple(
             _parse_limit(text, two_sweeps=two_sweeps)
             for text in expressions
-            if text not in {VIOLATED, UNKNOWN, *OBSERVED}
+            if text not in {VIOLATED, UNKNOWN}
         )
-        observed = tuple(name for name in OBSERVED if name in expressions)
-        return cls(VIOLATED in expressions, UNKNOWN in expressions, observed, worse, min_cells)
+        return cls(VIOLATED in expressions, UNKNOWN in expressions, worse, min_cells)
 
     def comparison_failures(
         self, comparisons: Sequence[Comparison], sweeps: Sequence[SweepResults]
@@ -125,7 +119,7 @@ class Gate:
         Raises:
             NotComparable: no cell has enough trials for one of the limits, and nothing else fails.
         """
-        reasons = [reason for results in sweeps for reason in self.sweep_failures(results)]
+        reasons = [reason for results in sweeps for reason in self._verdict_failures(results)]
         compared = len(_compared_cells(comparisons))
         if compared < self.min_cells:
             reasons.append(TooFewCells(compared, self.min_cells))
@@ -144,16 +138,19 @@ class Gate:
         cells = [cell for cell in results.cells if cell.judgements]
         verdicts = Counter(one.verdict for cell in cells for one in cell.judgements)
         yield VerdictsCounted(len(cells), verdicts)
-        for name, guarantees in OBSERVED.items():
+        for guarantee in GUARANTEES:
             where = [
                 (cell, judgement)
-                for cell, judgement in _own_judgements(results, guarantees)
+                for cell, judgement in _own_judgements(results, guarantee)
                 if judgement.verdict is Verdict.NOT_GUARANTEED
                 and (judgement.violation_seen or judgement.set_aside)
             ]
             if where:
                 records = sum(judgement.records_total for _, judgement in where)
-                yield WithoutGuarantee(name, records, len(where))
+                yield WithoutGuarantee(guarantee, records, len(where))
+        if results.expectations:
+            met = sum(one.outcome is ExpectationOutcome.MET for one in results.expectations)
+            yield ExpectationsCounted(met, len(results.expectations))
 
     def comparison_summary(self, comparisons: Sequence[Comparison]) -> Iterator[Inspected]:
         """Yield what the gate compared, and in how many cells each limit could be exceeded."""
@@ -178,10 +175,19 @@ class Gate:
 
     def sweep_failures(self, results: SweepResults) -> Iterator[GateFailure]:
         """Yield the reasons why a sweep fails; none if it passes."""
-        if self == NO_GATE:
+        if self.is_open_for(results):
             return
+        yield from self._verdict_failures(results)
+        for expected in results.expectations:
+            if expected.outcome is not ExpectationOutcome.MET:
+                yield NotAsExpected(results.sweep_id, expected)
+
+    def is_open_for(self, results: SweepResults) -> bool:
+        """Return whether any results of the sweep's experiment would pass."""
+        return self == NO_GATE and not results.expectations
+
+    def _verdict_failures(self, results: SweepResults) -> Iterator[GateFailure]:
         yield from _untrusted(results)
-        yield from self._observed_failures(results)
         for cell in results.cells:
             for judgement in cell.judgements:
                 if judgement.verdict is Verdict.VIOLATED and self.violated:
@@ -190,14 +196,6 @@ class Gate:
                     yield ConditionUnknown(UNKNOWN, results.sweep_id, cell, judgement)
         if not any(cell.judgements for cell in results.cells):
             yield NothingJudged(results.sweep_id)
-
-    def _observed_failures(self, results: SweepResults) -> Iterator[GateFailure]:
-        for name in self.observed:
-            for cell, judgement in _own_judgements(results, OBSERVED[name]):
-                if judgement.violation_seen or judgement.set_aside:
-                    yield ConditionMet(name, results.sweep_id, cell, judgement)
-                elif judgement.violation_seen is None and self.unknown:
-                    yield ConditionUnknown(name, results.sweep_id, cell, judgement)
 
     def _limit_failures(self, limit: WorseBy, comparison: Comparison) -> Iterator[GateFailure]:
         for cell in comparison.cells:
@@ -223,12 +221,12 @@ NO_GATE: Final = Gate()
 
 
 def _own_judgements(
-    results: SweepResults, guarantees: Collection[Guarantee]
+    results: SweepResults, guarantee: Guarantee
 ) -> Iterator[tuple[CellResult, Judgement]]:
-    """Yield the judgements on some guarantees in the experiment's own cells, without controls."""
+    """Yield the judgements on a guarantee in the experiment's own cells, without controls."""
     for cell in results.cells:
         for judgement in () if cell.added else cell.judgements:
-            if judgement.guarantee in guarantees:
+            if judgement.guarantee is guarantee:
                 yield cell, judgement
 
 

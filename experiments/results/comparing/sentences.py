@@ -7,8 +7,6 @@ from typing import Final
 
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.results.comparing.findings import (
-    UNKNOWN,
-    VIOLATED,
     Caveat,
     CellsCompared,
     ChangeKind,
@@ -17,6 +15,7 @@ from ackbench.experiments.results.comparing.findings import (
     ConditionUnknown,
     ControlNotJudged,
     ControlsFailed,
+    ExpectationsCounted,
     Extent,
     GateFailure,
     Inspected,
@@ -28,6 +27,7 @@ from ackbench.experiments.results.comparing.findings import (
     Missing,
     MissingCode,
     NotAccepted,
+    NotAsExpected,
     NothingJudged,
     NoTrialCounts,
     SchedulesDiffer,
@@ -42,6 +42,7 @@ from ackbench.experiments.results.comparing.findings import (
     WithoutGuarantee,
 )
 from ackbench.experiments.results.comparing.pairing import MIN_PAIRS_FOR_TEST
+from ackbench.experiments.results.expectations import not_expected_line
 from ackbench.experiments.results.models import CellResult
 from ackbench.experiments.results.wording import (
     POWER_NOT_SHOWN,
@@ -195,12 +196,12 @@ def _untrusted(failure: Untrusted) -> str:
 def _failure(failure: NotAccepted) -> str:
     match failure:
         case ConditionMet(condition, sweep, cell, judgement):
-            subject = _subject(condition, cell, judgement)
-            return f"{condition}: {sweep}: {subject}: {_observed_text(judgement)}"
+            return f"{condition}: {sweep}: {_subject(cell, judgement)}: {_observed_text(judgement)}"
         case ConditionUnknown(condition, sweep, cell, judgement):
-            none = "no reason is known" if condition == UNKNOWN else "not measurable"
-            reason = unknown_reason(judgement) or none
-            return f"{condition}: {sweep}: {_subject(condition, cell, judgement)}: {reason}"
+            reason = unknown_reason(judgement) or "no reason is known"
+            return f"{condition}: {sweep}: {_subject(cell, judgement)}: {reason}"
+        case NotAsExpected(sweep, result):
+            return f"not expected: {sweep}: {not_expected_line(result)}"
         case TooFewCells(compared, required):
             return f"cells: {compared} compared; required: {required} or more (--min-cells)"
         case LimitUndecided(measure, label, missing):
@@ -215,10 +216,8 @@ def _failure(failure: NotAccepted) -> str:
             )
 
 
-def _subject(condition: str, cell: CellResult, judgement: Judgement) -> str:
-    """Return what a condition is about: a cell, and unless it names one, a guarantee."""
-    of_verdicts = condition in {VIOLATED, UNKNOWN}
-    return f"{judgement.guarantee} with {cell.label}" if of_verdicts else cell.label
+def _subject(cell: CellResult, judgement: Judgement) -> str:
+    return f"{judgement.guarantee} with {cell.label}"
 
 
 def _observed_text(judgement: Judgement) -> str:
@@ -233,9 +232,12 @@ def inspected_sentence(inspected: Inspected) -> str:
             total = format_count(sum(verdicts.values()), "verdict")
             counts = ", ".join(f"{verdicts.get(one, 0)} {one.lower()}" for one in Verdict)
             return f"{total} in {format_count(cells, 'cell')}: {counts}"
-        case WithoutGuarantee(condition, records, cells):
+        case WithoutGuarantee(guarantee, records, cells):
             much = f"{format_count(records, 'record')} in " if records else "in "
-            return f"{condition} without a guarantee: {much}{format_count(cells, 'cell')}"
+            where = f"{much}{format_count(cells, 'cell')}"
+            return f"not guaranteed: {guarantee.words.observed}: {where}"
+        case ExpectationsCounted(met, expected):
+            return f"as expected: {met} of {expected}"
         case CellsCompared(cells, only_a, only_b):
             sides = (("A", only_a), ("B", only_b))
             only = [f"{number} only in {side}" for side, number in sides if number]

@@ -6,11 +6,12 @@ Trials of the same repeat are a pair.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 
 from ackbench.experiments.errors import NotComparable, UnknownName
 from ackbench.experiments.ledger.trial_manifest import Frozen, Scalar
-from ackbench.experiments.messages.phrases import did_you_mean
+from ackbench.experiments.messages.phrases import did_you_mean, format_count
 from ackbench.experiments.results.comparing.cell_pairs import experiment_cells, pair_cells_except
 from ackbench.experiments.results.comparing.comparison import (
     ComparedSweep,
@@ -18,8 +19,10 @@ from ackbench.experiments.results.comparing.comparison import (
     check_measured,
     compare_pairs,
 )
-from ackbench.experiments.results.comparing.findings import SchedulesDiffer
-from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.results.comparing.differences import exceeds_with
+from ackbench.experiments.results.comparing.findings import MeasureStatement, SchedulesDiffer
+from ackbench.experiments.results.comparing.sentences import statement_sentence
+from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.sweep import cell_names
 from ackbench.experiments.sweep.workload import LOAD_SECTIONS
 
@@ -78,6 +81,28 @@ def compare_within(sweep: ComparedSweep, axis: str) -> AxisComparison:
             if cell.refused is None and not any(cell in pair for pair in all_pairs)
         ),
     )
+
+
+def differences_shown(within: AxisComparison, results: SweepResults) -> Iterator[str]:
+    """Yield the differences that the trials show, or why they show none."""
+    shown = [
+        f"{comparison.b} (B) against {comparison.a} (A): {statement_sentence(statement)}"
+        for comparison in within.comparisons
+        for statement in comparison.statements
+        if isinstance(statement, MeasureStatement) and (statement.worse or statement.better)
+    ]
+    yield from shown
+    if shown:
+        return
+    fewest = min((cell.sealed_trials for cell in experiment_cells(results.cells)), default=0)
+    needed = next(trials for trials in count(1) if exceeds_with(trials, 0))
+    if fewest < needed:
+        yield (
+            f"{format_count(fewest, 'trial')} per cell: differences cannot be tested; "
+            f"--repeats {needed} can show one"
+        )
+    else:
+        yield f"No difference was shown between the values of {within.axis}."
 
 
 def varied_axes(cells: Sequence[CellResult]) -> list[str]:

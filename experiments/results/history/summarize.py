@@ -11,9 +11,15 @@ from typing import Any, Final
 from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, Status, TrialManifest
 from ackbench.experiments.messages.phrases import fit_line, shorten
 from ackbench.experiments.results.cells import judged_trials
+from ackbench.experiments.results.expectations import not_expected_line
 from ackbench.experiments.results.history.summary import CellSummary, SweepSummary, planned_s
 from ackbench.experiments.results.lessons.of_sweep import finding_of
-from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
+from ackbench.experiments.results.models import (
+    CellResult,
+    ExpectationOutcome,
+    SweepResults,
+    TrialResult,
+)
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.trials import settings_of_trial
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -86,6 +92,11 @@ def _parts(sweep: SweepFolder) -> Iterator[dict[str, Any]]:
     finding = finding_of(sweep, results)
     yield {
         **_counts(results),
+        "not_expected": tuple(
+            not_expected_line(one)
+            for one in results.expectations
+            if one.outcome is not ExpectationOutcome.MET
+        ),
         **_cells(plan, results, manifests),
         "client_versions": tuple(sorted({manifest.client for manifest in manifests.values()})),
         "conclusion": finding.conclusion.value if finding else None,

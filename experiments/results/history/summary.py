@@ -105,6 +105,8 @@ class SweepSummary(Frozen):
     violated: int = 0
     unknown: int = 0
     not_guaranteed: int = 0
+    not_expected: tuple[str, ...] = ()
+    """What did not certainly meet an expectation of the experiment, one line for each cell."""
     size_bytes: int = 0
     problem: str | None = None
     """Why its results cannot be read; one line."""

@@ -178,7 +178,6 @@ AVAILABILITY: Final = Guarantee(
         ),
     ),
     amount="unavailable_ms",
-    gate="unavailable",
     in_narrow_tables=True,
     always_in_matrix=True,
 )

@@ -162,7 +162,6 @@ NO_DUPLICATES: Final = Guarantee(
     amount="duplicates",
     anomaly=Anomaly.DUPLICATED,
     shown_by=("leader-pause",),
-    gate="duplicated",
     in_narrow_tables=True,
     always_in_matrix=True,
 )

@@ -98,8 +98,6 @@ class Guarantee:
     of time, the longest gap."""
     shown_by: tuple[str, ...] = ()
     """The faults that show a violation most reliably: they make sure of what it takes."""
-    gate: str = ""
-    """The word of `--fail-on` for its opposite, guaranteed or not."""
     in_narrow_tables: bool = False
     """`True` if a terminal that is too narrow for all columns shows it."""
     always_in_matrix: bool = False

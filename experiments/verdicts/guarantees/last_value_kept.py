@@ -97,5 +97,4 @@ LAST_VALUE_KEPT: Final = Guarantee(
         ),
     ),
     anomaly=Anomaly.VALUE_LOST,
-    gate="lost",
 )

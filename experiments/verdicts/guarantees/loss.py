@@ -211,7 +211,6 @@ NO_ACKED_LOSS: Final = Guarantee(
     ),
     anomaly=Anomaly.LOST,
     shown_by=("leader-crash-behind",),
-    gate="lost",
     in_narrow_tables=True,
     always_in_matrix=True,
 )

@@ -111,6 +111,5 @@ ORDER: Final = Guarantee(
     ),
     anomaly=Anomaly.REORDERED,
     shown_by=("leader-pause",),
-    gate="out-of-order",
     in_narrow_tables=True,
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ackbench.experiments.planning.client_rules import ClientRules
+from ackbench.experiments.planning.clients.rules import ClientRules
 
 BOTH = {
     "socket.timeout.ms": "10 .. 300000",

@@ -14,24 +14,22 @@ from support.command_line import ackbench
 from ackbench.experiments.commands.cli import FAIL_ON
 from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.results.comparing.findings import UNKNOWN, VIOLATED
-from ackbench.experiments.results.comparing.gate import OBSERVED
+from ackbench.experiments.sweep.expectations import Expectation, Relation
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.home import REPOSITORY, Home
 
 
 def test_the_help_and_the_document_name_each_condition_of_the_gate() -> None:
     """The help cannot import the guarantees: `ackbench --help` would be slow."""
-    assert f"; {', '.join(OBSERVED)} (observed, " in FAIL_ON
     assert all(f"{word} (" in FAIL_ON for word in (VIOLATED, UNKNOWN))
     document = (REPOSITORY / "docs" / "ci.md").read_text()
-    observed = ", ".join(f"`{word}`" for word in OBSERVED)
-    assert all(f"\n| {one} | " in document for one in (f"`{VIOLATED}`", observed, f"`{UNKNOWN}`"))
+    assert all(f"\n| `{one}` | " in document for one in (VIOLATED, UNKNOWN))
 
 
-def one_cell(home: Path, name: str, lost: int) -> SweepFolder:
+def one_cell(home: Path, name: str, lost: int, *expected: Expectation) -> SweepFolder:
     """Return a measured sweep of two trials without a fault, with acks=all and idempotence.
 
-    Each trial lost `lost` records.
+    Each trial lost `lost` records; its experiment expects `expected`.
     """
     producer = {"acks": "all", "enable.idempotence": "true"}
     cell = {
@@ -47,7 +45,9 @@ def one_cell(home: Path, name: str, lost: int) -> SweepFolder:
         )
         for n in range(2)
     ]
-    return measured_sweep_folder(Home(home), name, specs, lambda _: loss_counts(100, lost))
+    sweep = measured_sweep_folder(Home(home), name, specs, lambda _: loss_counts(100, lost))
+    sweep.write_plan(sweep.plan().model_copy(update={"expectations": expected}))
+    return sweep
 
 
 def both_acks(home: Path) -> SweepFolder:
@@ -85,17 +85,22 @@ def both_acks(home: Path) -> SweepFolder:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a home with three sweeps: without loss, with loss, and with two values of acks."""
+    """Return a home with sweeps without loss and with loss, expected or not, and of two acks."""
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     one_cell(tmp_path, "kept", 0)
     one_cell(tmp_path, "broken", 3)
+    nothing_lost = Expectation(measure="lost", relation=Relation.EQUAL, bound=0)
+    one_cell(tmp_path, "as-expected", 0, nothing_lost)
+    one_cell(tmp_path, "not-expected", 3, nothing_lost)
     both_acks(tmp_path)
     return tmp_path
 
 
-KEPT, BROKEN, TWO_CELLS = (
+KEPT, BROKEN, AS_EXPECTED, NOT_EXPECTED, TWO_CELLS = (
     "kept-20260101T000000-abcd",
     "broken-20260101T000000-abcd",
+    "as-expected-20260101T000000-abcd",
+    "not-expected-20260101T000000-abcd",
     "cells-20260101T000000-abcd",
 )
 
@@ -108,12 +113,16 @@ KEPT, BROKEN, TWO_CELLS = (
         (("report", KEPT, "--fail-on", "violated"), 0),
         (("report", BROKEN), 0),
         (("report", BROKEN, "--fail-on", "violated"), 3),
+        (("report", AS_EXPECTED), 0),
+        (("report", NOT_EXPECTED), 3),
         (("report", BROKEN, "--fail-on", "bad"), 2),
+        (("report", BROKEN, "--fail-on", "lost"), 2),
         (("report", BROKEN, "--fail-on", "worse:loss>1%"), 2),
         (("compare", KEPT, KEPT), 0),
         (("compare", KEPT, BROKEN), 0),
         (("compare", KEPT, BROKEN, "--fail-on", "violated"), 3),
         (("compare", KEPT, BROKEN, "--fail-on", "worse:loss>1"), 2),
+        (("compare", AS_EXPECTED, NOT_EXPECTED), 0),
         (("compare", KEPT, "nowhere"), 2),
         (("run", "quick", "--fail-on", "bad"), 2),
     ],
@@ -128,7 +137,17 @@ def test_the_gates_exit_codes(arguments: tuple[str, ...], code: int) -> None:
     if code == 2:
         assert len(lines) == 1
     else:
-        assert lines[-1:] == ([outcome[code]] if "--fail-on" in arguments else [])
+        gated = "--fail-on" in arguments or arguments[1] in {AS_EXPECTED, NOT_EXPECTED}
+        assert lines[-1:] == ([outcome[code]] if gated and lines else [])
+
+
+@pytest.mark.usefixtures("home")
+def test_what_is_not_as_expected_is_named_with_its_figure() -> None:
+    """The bound, the cell, the worst value, and the trials that show it."""
+    errors = ackbench("report", NOT_EXPECTED).stderr.splitlines()
+    assert errors[-3] == "ackbench: gate: as expected: 0 of 1"
+    assert errors[-2].startswith(f"ackbench: not expected: {NOT_EXPECTED}: lost = 0 with ")
+    assert errors[-2].endswith(": not met: 3 at worst, in 2 trials (000-abcdef, 001-abcdef)")
 
 
 def test_the_gate_names_trials_and_cell(home: Path) -> None:
@@ -195,7 +214,7 @@ def test_the_exit_codes_of_a_comparison_within_a_sweep(
 def test_a_comparison_within_a_sweep_is_a_table_json_and_a_page(home: Path) -> None:
     """All three show the same figures; acks=1 is the first value, though acks=all ran first."""
     page = home / "cells.html"
-    printed = ackbench("compare", TWO_CELLS, "--by", "acks", "--html", str(page)).stdout
+    printed = ackbench("compare", TWO_CELLS, "--by", "acks", "--all", "--html", str(page)).stdout
     data = json.loads(ackbench("compare", TWO_CELLS, "--by", "acks", "--json").stdout)
     difference = data["comparisons"][0]["cells"][0]["differences"][0]
     assert (difference["measure"], difference["difference"]) == ("loss", 1)
@@ -205,3 +224,16 @@ def test_a_comparison_within_a_sweep_is_a_table_json_and_a_page(home: Path) -> N
     assert "effect" in printed
     assert "no-acked-loss: HELD became VIOLATED" in printed
     assert "no-acked-loss: HELD became VIOLATED" in page.read_text()
+
+
+@pytest.mark.usefixtures("home")
+def test_a_comparison_within_a_sweep_is_a_row_for_each_value() -> None:
+    """With what they lost; which difference that is, `--all` says."""
+    printed = ackbench("compare", TWO_CELLS, "--by", "acks").stdout
+    rows = [line.split() for line in printed.splitlines() if line.startswith(("1 ", "all "))]
+    assert [row[:4] for row in rows] == [["1", "0", "of", "2"], ["all", "2", "of", "2"]]
+    assert "0" in rows[0][4:]
+    assert "6" in rows[1][4:]
+    assert "fault: none, " in printed
+    assert "2 trials per cell: differences cannot be tested; --repeats 7 can show one" in printed
+    assert "points" not in printed

@@ -61,7 +61,7 @@ def test_show_prints_the_same_for_a_published_sweep(sweep: SweepFolder, uri: str
 
 def without_folder(shown: str) -> list[str]:
     """Return the lines without those that say where the sweep is."""
-    places = ("folder: ", "store: ", "details: ")
+    places = ("folder: ", "store: ", "details: ", "next: ")
     return [line for line in shown.splitlines() if not line.startswith(places)]
 
 

@@ -26,7 +26,7 @@ from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.messages.terminal import echo
 from ackbench.experiments.messages.visible import REPLACEMENT, visible, visible_json
 from ackbench.experiments.pages.report.environment import template_environment
-from ackbench.experiments.results import junit
+from ackbench.experiments.results.formats import junit
 
 ROOT = Path(__file__).parents[3]
 

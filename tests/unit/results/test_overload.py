@@ -13,6 +13,7 @@ from ackbench.experiments.commands.show import remarks
 from ackbench.experiments.orchestration.tracking.runs import trial_run
 from ackbench.experiments.pages.report.data import ReportData
 from ackbench.experiments.pages.report.page import render_page
+from ackbench.experiments.results.formats.tables import print_cells
 from ackbench.experiments.results.models import (
     LatencySpreads,
     MedianAndMax,
@@ -20,7 +21,6 @@ from ackbench.experiments.results.models import (
     SweepResults,
     TrialResult,
 )
-from ackbench.experiments.results.tables import print_cells
 from ackbench.experiments.results.trials import is_overloaded
 from ackbench.experiments.results.wording import LEGEND_OF_OVERLOAD, OVERLOADED_SIGN
 from ackbench.experiments.sweep.folder import SweepFolder

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 from support.builders.sweeps import DUPLICATING, LOSING, SAFE, a_cell, measured_sweep
 
+from ackbench.experiments.results.formats.tables import print_cells
 from ackbench.experiments.results.models import CellResult
-from ackbench.experiments.results.tables import print_cells
 from ackbench.experiments.verdicts.guarantees import GUARANTEES
 
 

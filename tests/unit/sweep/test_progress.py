@@ -19,6 +19,7 @@ from ackbench.experiments.commands.progress_display import Lines, render_progres
 from ackbench.experiments.ledger.seal import seal
 from ackbench.experiments.ledger.trial_manifest import Cell, Status
 from ackbench.experiments.messages.console import console_for_results
+from ackbench.experiments.results.formats.tables import cell_status, print_cells, refusal_lines
 from ackbench.experiments.results.models import (
     CellResult,
     FaultResult,
@@ -28,7 +29,6 @@ from ackbench.experiments.results.models import (
     SweepResults,
     TrialResult,
 )
-from ackbench.experiments.results.tables import cell_status, print_cells, refusal_lines
 from ackbench.experiments.results.wording import (
     LEGEND,
     result_notes,

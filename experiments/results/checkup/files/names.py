@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Final
 
-from ackbench.experiments.planning.client_rules import librdkafka_rules
+from ackbench.experiments.planning.clients.rules import librdkafka_rules
 from ackbench.experiments.planning.properties import kafka_properties, known_versions
 from ackbench.experiments.planning.properties.protected import loads_code
 from ackbench.experiments.results.checkup.files.found import CLIENTS, SCOPES, Scope

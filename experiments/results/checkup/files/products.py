@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.planning.client_rules import canonical_acks
+from ackbench.experiments.planning.clients.rules import canonical_acks
 from ackbench.experiments.results.checkup.files.found import FoundFile, Taking
 from ackbench.experiments.results.checkup.files.names import decides_nothing, names_of
 from ackbench.experiments.results.checkup.files.trees import LineText, at, entries, items, mapping

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.planning.client_rules import canonical_acks
+from ackbench.experiments.planning.clients.rules import canonical_acks
 from ackbench.experiments.results.checkup.files.found import FoundFile, Scope, Taking
 from ackbench.experiments.results.checkup.files.names import names_of
 from ackbench.experiments.sweep.client_kinds import ClientKind

@@ -24,6 +24,7 @@ TABLES: Final[dict[str, tuple[ackbench.Column[Any], ...]]] = {
     "trials": ackbench.TRIAL_COLUMNS,
     "cells": ackbench.CELL_COLUMNS,
     "verdicts": ackbench.VERDICT_COLUMNS,
+    "expectations": ackbench.EXPECTATION_COLUMNS,
     "compare": ackbench.DIFFERENCE_COLUMNS,
 }
 

@@ -15,7 +15,7 @@ from ackbench.experiments.commands.show import ResultFiles
 from ackbench.experiments.pages.report.comparison_files import comparison_cases, comparison_lines
 from ackbench.experiments.results.comparing.comparison import ComparedSweep, Comparison, compare
 from ackbench.experiments.results.comparing.gate import Gate
-from ackbench.experiments.results.junit import TestCase as Case
+from ackbench.experiments.results.formats.junit import TestCase as Case
 from ackbench.infra.machine.home import Home
 
 FAST = replace(SAFE, p99_ms=2000, outage_ms=3000)

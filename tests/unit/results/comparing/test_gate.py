@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from support.builders.sweeps import DUPLICATING, LOSING, SAFE, TRUTHS, WITHOUT_FAULT, measured_sweep
+from support.builders.sweeps import SAFE, TRUTHS, measured_sweep
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Role, Status
 from ackbench.experiments.results.comparing.gate import NO_GATE, Gate
 from ackbench.experiments.results.comparing.sentences import failure_sentence, inspected_sentence
+from ackbench.experiments.results.expectations import expectation_results
 from ackbench.experiments.results.models import SweepResults
+from ackbench.experiments.sweep.expectations import Expectation, Relation
 
 SAFE_TRIALS = [f"000-{repeat:06d}" for repeat in range(5)]
 """The ids of the first cell's trials."""
@@ -39,7 +41,7 @@ def test_a_sweep_that_was_judged_without_a_violation_passes() -> None:
     ("role", "name"), [(Role.CONTROL, "control"), (Role.POSITIVE_CONTROL, "positive control")]
 )
 @pytest.mark.parametrize("status", [Status.FAILED, Status.VOID, Status.INCOMPLETE])
-@pytest.mark.parametrize("expression", ["violated", "unknown", "lost"])
+@pytest.mark.parametrize("expression", ["violated", "unknown"])
 def test_a_control_that_was_not_judged_fails_every_gate(
     role: Role, name: str, status: Status, expression: str
 ) -> None:
@@ -77,37 +79,37 @@ def test_a_cell_without_a_trial_that_counts_fails_the_gate_on_violations() -> No
     assert reasons[0].endswith("no trial counts: nothing was judged")
 
 
+def expecting(results: SweepResults, measure: str) -> SweepResults:
+    """Return results of an experiment that expects none of a measure in its cells."""
+    none = Expectation(measure=measure, relation=Relation.EQUAL, bound=0)
+    found = tuple(expectation_results([none], results.cells, results.trials))
+    return results.model_copy(update={"expectations": found})
+
+
 @pytest.mark.parametrize(
-    ("expression", "cells"),
+    ("measure", "cells"),
     [
         ("lost", ["acks=1 "]),
-        ("duplicated", ["acks=all ", "acks=1 "]),
-        ("out-of-order", []),
-        ("unavailable", []),
+        ("duplicates", ["acks=all ", "acks=1 "]),
+        ("reordered", []),
     ],
 )
-def test_what_was_observed_can_fail_a_gate_guaranteed_or_not(
-    expression: str, cells: list[str]
-) -> None:
-    """Each cell has its own line, with the share of its trials."""
-    reasons = failures(measured_sweep().results, expression)
-    assert [reason[: len(f"{expression}: acks=1 ")] for reason in reasons] == [
-        f"{expression}: {cell}"[: len(f"{expression}: acks=1 ")] for cell in cells
-    ]
-    assert all(" trials (" in reason for reason in reasons)
+def test_what_is_not_as_expected_fails_guaranteed_or_not(measure: str, cells: list[str]) -> None:
+    """Without any other gate; each cell has its own line, with its figure and its trials."""
+    results = expecting(measured_sweep().results, measure)
+    reasons = [failure_sentence(one) for one in NO_GATE.sweep_failures(results)]
+    begins = [f"not expected: {results.sweep_id}: {measure} = 0 with {cell}" for cell in cells]
+    assert len(reasons) == len(cells)
+    assert all(map(str.startswith, reasons, begins))
+    assert all(": not met: " in reason and " trial" in reason for reason in reasons)
 
 
-def test_what_a_void_trial_showed_fails_a_gate_on_it() -> None:
-    """It is in no share, and it happened."""
-    results = measured_sweep((DUPLICATING, LOSING, WITHOUT_FAULT)).results
-    cell, *others = results.cells
-    quiet = [
-        judgement.model_copy(update={"violation_seen": False, "set_aside": ("000-000000",)})
-        for judgement in cell.judgements
-    ]
-    changed = cell.model_copy(update={"judgements": tuple(quiet)})
-    reasons = failures(results.model_copy(update={"cells": (changed, *others)}), "duplicated")
-    assert reasons[0].startswith("duplicated: acks=all ")
+def test_a_sweep_with_expectations_and_missing_trials_fails() -> None:
+    """What was not run is not as expected."""
+    results = expecting(measured_sweep().results, "reordered")
+    pending = results.model_copy(update={"pending": ("007-abcdef",)})
+    assert list(NO_GATE.sweep_failures(results)) == []
+    assert len(list(NO_GATE.sweep_failures(pending))) == 1
 
 
 def test_the_gate_says_what_it_looked_at_and_what_was_lost_without_a_guarantee(says: Says) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ackbench.experiments.planning.client_rules import librdkafka_rules
+from ackbench.experiments.planning.clients.rules import librdkafka_rules
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.trial.clients.librdkafka import settings_check

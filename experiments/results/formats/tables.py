@@ -6,6 +6,7 @@ below the table.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -102,7 +103,7 @@ _LAYOUTS: Final = (
 
 
 def cell_tables(
-    rows: Sequence[CellResult], width: int
+    rows: Sequence[CellResult], width: int, by: str | None = None
 ) -> tuple[tuple[Table, ...], tuple[str, ...]]:
     """Return one table per fault, of the experiment's cells that are not refused.
 
@@ -112,19 +113,29 @@ def cell_tables(
     Args:
         rows: the cells.
         width: of the terminal. Where the columns do not fit, there are fewer.
+        by: an axis: then one table per group of cells that differ in this axis alone, in the order
+            of the rows.
 
     Returns:
         The tables, and lines with what has no column at this width.
     """
     own = [row for row in rows if not row.added]
     accepted = [row for row in own if row.refused is None]
+    axes = [by] if by else _axes(own)
     for layout in _LAYOUTS:
-        columns, lines = _columns(layout, own, accepted)
+        columns, lines = _columns(layout, own, accepted, axes)
         if _width(columns) <= width:
             break
+    groups = groups_except(by, accepted) if by else _by_fault(accepted)
     tables = tuple(
-        _table(_title(fault, accepted[places[0]], own), columns, places)
-        for fault, places in _by_fault(accepted).items()
+        _table(
+            _title_except(by, accepted[places[0]], own)
+            if by
+            else _title(name, accepted[places[0]], own),
+            columns,
+            places,
+        )
+        for name, places in groups.items()
     )
     return tables, tuple(lines)
 
@@ -148,14 +159,14 @@ def _width(columns: Sequence[_Column]) -> int:
 
 
 def _columns(
-    layout: _Layout, own: Sequence[CellResult], rows: Sequence[CellResult]
+    layout: _Layout, own: Sequence[CellResult], rows: Sequence[CellResult], axes: Sequence[str]
 ) -> tuple[list[_Column], list[str]]:
     """Return the columns of a layout, and lines with what has no column."""
 
     def texts(text_of: Callable[[CellResult], str]) -> tuple[Text, ...]:
         return tuple(Text(text_of(row)) for row in rows)
 
-    axes, heads, phrases = _axes(own), wording.guarantee_heads(own), []
+    heads, phrases = wording.guarantee_heads(own), []
     if not layout.constants and rows:
         varying, first = varying_axes([row.cell for row in rows]), rows[0]
         same = [g for g in heads if len({wording.verdict_mark(row, g) for row in rows}) == 1]
@@ -217,6 +228,53 @@ def _title(fault: str, first: CellResult, all_rows: Sequence[CellResult]) -> str
     return ", ".join([f"fault: {fault}", *settings])
 
 
+@dataclass(frozen=True)
+class AxisTable:
+    """Cells that differ in one axis alone, as text."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def axis_tables(cells: Sequence[CellResult], axis: str) -> tuple[AxisTable, ...]:
+    """Return what `cell_tables` has by an axis, with all columns."""
+    own = [cell for cell in cells if not cell.added]
+    accepted = [cell for cell in own if cell.refused is None]
+    columns, _ = _columns(_LAYOUTS[0], own, accepted, [axis])
+    shown = [column for column in columns if not column.is_verdicts]
+    return tuple(
+        AxisTable(
+            _title_except(axis, accepted[places[0]], own),
+            tuple(column.head.replace("\n", " ") for column in shown),
+            tuple(tuple(column.texts[place].plain for column in shown) for place in places),
+        )
+        for places in groups_except(axis, accepted).values()
+    )
+
+
+def groups_except(axis: str, rows: Sequence[CellResult]) -> dict[str, list[int]]:
+    """Return the places of the rows that differ in one axis alone, where there are several."""
+    groups: dict[str, list[int]] = {}
+    for place, row in enumerate(rows):
+        others = {name: value for name, value in row.cell.items() if name != axis}
+        groups.setdefault(json.dumps(others, sort_keys=True), []).append(place)
+    return {name: places for name, places in groups.items() if len(places) > 1}
+
+
+def _title_except(axis: str, first: CellResult, all_rows: Sequence[CellResult]) -> str:
+    """Return what the cells of a table have in common: the fault, core axes, and what varies."""
+    varying = varying_axes([row.cell for row in all_rows])
+    names = [one for one in first.cell if one in CORE_AXES or one in varying]
+    return ", ".join(
+        f"fault: {value_text(first.cell[one])}"
+        if one == FAULT_AXIS
+        else setting_text(one, first.cell[one])
+        for one in sorted(names, key=lambda one: one != FAULT_AXIS)
+        if one != axis and first.cell[one] is not None
+    )
+
+
 def _table(title: str, columns: Sequence[_Column], rows: Sequence[int]) -> Table:
     """Return a table of some rows of the columns."""
     table = result_table(title)
@@ -233,15 +291,18 @@ def _table(title: str, columns: Sequence[_Column], rows: Sequence[int]) -> Table
     return table
 
 
-def print_cells(console: Console, rows: Sequence[CellResult], *, in_full: bool = True) -> None:
+def print_cells(
+    console: Console, rows: Sequence[CellResult], *, in_full: bool = True, by: str | None = None
+) -> None:
     """Print the tables with their legends, then the refused cells, one line per reason.
 
     Args:
         console: where to.
         rows: the cells.
         in_full: also what each column means, not the signs alone.
+        by: as in `cell_tables`.
     """
-    tables, left_out = cell_tables(rows, console.width)
+    tables, left_out = cell_tables(rows, console.width, by)
     for table in tables:
         _print_uncropped(console, table)
         console.print()

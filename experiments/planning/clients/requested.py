@@ -8,9 +8,9 @@ from typing import Final
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.messages.phrases import format_value
-from ackbench.experiments.planning.client_rules import ClientRules, rules_of
+from ackbench.experiments.planning.clients.programs import found_command
+from ackbench.experiments.planning.clients.rules import ClientRules, rules_of
 from ackbench.experiments.planning.experiment import ClientProgram, Experiment
-from ackbench.experiments.planning.programs import found_command
 from ackbench.experiments.sweep.client_kinds import CLIENT_AXIS, LIBRARIES, VERSION_AXIS, traits_of
 from ackbench.experiments.trial.clients.adapters import adapters, check_release
 from ackbench.experiments.trial.clients.librdkafka import versions as librdkafka_versions

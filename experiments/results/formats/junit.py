@@ -15,7 +15,12 @@ from xml.etree import ElementTree as ET
 
 from ackbench.experiments.ledger.trial_manifest import Status
 from ackbench.experiments.messages.visible import visible
-from ackbench.experiments.results.models import SweepResults
+from ackbench.experiments.results.expectations import expectation_sentence
+from ackbench.experiments.results.models import (
+    ExpectationOutcome,
+    ExpectationResult,
+    SweepResults,
+)
 from ackbench.experiments.results.sentences import describe_set_aside
 from ackbench.experiments.results.wording import verdict_text
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
@@ -27,6 +32,12 @@ _OUTCOMES: Final[dict[Verdict, Outcome]] = {
     Verdict.VIOLATED: "failure",
     Verdict.UNKNOWN: "skipped",
 }
+_OUTCOMES_OF_EXPECTATIONS: Final[dict[ExpectationOutcome, Outcome]] = {
+    ExpectationOutcome.MET: "passed",
+    ExpectationOutcome.NOT_MET: "failure",
+    ExpectationOutcome.UNKNOWN: "failure",
+}
+"""An expectation that no trial shows to be met fails, as `ackbench run` does."""
 _OUTCOMES_OF_TRIALS: Final[dict[Status, Outcome]] = {
     Status.FAILED: "error",
     Status.VOID: "skipped",
@@ -74,10 +85,23 @@ def junit_xml(cases: Iterable[TestCase]) -> str:
 
 
 def sweep_cases(results: SweepResults) -> Iterator[TestCase]:
-    """Yield the test cases of a sweep: guarantees by cell, then trials that are set aside."""
+    """Yield the test cases of a sweep: by cell, guarantees and what is expected; then trials.
+
+    Those of trials are about trials that are set aside or were not run.
+    """
+    expected: dict[str, list[ExpectationResult]] = {}
+    for one in results.expectations:
+        expected.setdefault(one.label, []).append(one)
     for cell in results.cells:
         for judgement in cell.judgements:
             yield _case(cell.label, judgement)
+        for one in expected.get(cell.label, ()):
+            yield TestCase(
+                suite=cell.label,
+                name=f"expected {one.expectation}",
+                outcome=_OUTCOMES_OF_EXPECTATIONS[one.outcome],
+                message=expectation_sentence(one),
+            )
     for trial in results.trials:
         if outcome := _OUTCOMES_OF_TRIALS.get(trial.status):
             name = f"{trial.trial_id} ({trial.label})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ackbench.experiments.messages.markdown import code_span, escaped
+from ackbench.experiments.results.expectations import expectation_lines
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.sentences import plain_answer
 from ackbench.experiments.results.wording import verdict_sign, verdict_text
@@ -23,6 +24,9 @@ def markdown_lines(results: SweepResults, run: str, remarks: Iterable[str]) -> I
     yield from (f"## {escaped(results.experiment)}: {escaped(results.question)}", "")
     for sentence in plain_answer(results):
         yield from (f"**{escaped(str(sentence))}**", "")
+    for line in expectation_lines(results.expectations):
+        yield f"{'  - ' if line.startswith('  ') else '- '}{escaped(line.strip())}"
+    yield from ([""] if results.expectations else [])
     yield from (escaped(run), "")
     cells = [cell for cell in results.cells if cell.refused is None and not cell.added]
     judged = {one.guarantee for cell in cells for one in cell.judgements}

@@ -1,0 +1,1 @@
+"""The clients of a cell: which it requests, what they accept and what they are given."""
