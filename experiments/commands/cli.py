@@ -364,6 +364,34 @@ def run(
     return command.run_new(home, experiment, changes, limits, reporting, store, live)
 
 
+@cli.command(short_help="Say what runs in the home.")
+def status() -> int:
+    """Print the sweeps in progress, the cluster by hand and the services of the home."""
+    from ackbench.experiments.commands.machine import status as command
+
+    return command.status(Home.from_environment())
+
+
+@cli.command(
+    short_help="End a sweep that is in progress.",
+    epilog="""
+\b
+Examples:
+  ackbench stop
+  ackbench stop quick-20260102T030405-ab12
+""",
+)
+@click.argument("sweep", required=False)
+def stop(sweep: str | None) -> int:
+    """End SWEEP (the one in progress) as Ctrl-C does; what is sealed is kept.
+
+    The fault is healed and the brokers end; `ackbench run --resume` goes on.
+    """
+    from ackbench.experiments.commands.machine import status as command
+
+    return command.stop(Home.from_environment(), sweep)
+
+
 @cli.command(
     short_help="Test the lessons' claims, on one page.",
     epilog="""

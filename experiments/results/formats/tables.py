@@ -238,10 +238,10 @@ class AxisTable:
 
 
 def axis_tables(cells: Sequence[CellResult], axis: str) -> tuple[AxisTable, ...]:
-    """Return what `cell_tables` has by an axis, with all columns."""
+    """Return what `cell_tables` has by an axis, with all figures."""
     own = [cell for cell in cells if not cell.added]
     accepted = [cell for cell in own if cell.refused is None]
-    columns, _ = _columns(_LAYOUTS[0], own, accepted, [axis])
+    columns, _ = _columns(_LAYOUTS[1], own, accepted, [axis])
     shown = [column for column in columns if not column.is_verdicts]
     return tuple(
         AxisTable(

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.messages.visible import visible
 from ackbench.experiments.planning.axes import SET_BY_ACKBENCH, Scope
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
@@ -28,6 +29,8 @@ from ackbench.experiments.results.incidents.sightings import Kind
 from ackbench.experiments.trial.faults import FAULTS
 
 _AT_S: Final = 5.0
+_MOST_CHARACTERS: Final = 150
+"""Of a line that is quoted."""
 _DURATIONS_S: Final = (20, 40, 60, 120, 300)
 _REPEATS: Final = 20
 _DEFAULT_NODES: Final = 3
@@ -164,9 +167,12 @@ def _add_clients(
     else:
         axes["enable.idempotence"] = [False, True]
         draft.questions.append("Are the producers idempotent? Both are tried.")
-    draft.document["producer"] = _differing(
-        producer, dict(_JAVA_DEFAULTS), SET_BY_ACKBENCH[Scope.PRODUCER]
-    )
+    own = SET_BY_ACKBENCH[Scope.PRODUCER]
+    configured = configuration.producer if configuration else {}
+    draft.document["producer"] = {
+        **_differing(producer, _JAVA_DEFAULTS, own),
+        **_differing(producer, dict.fromkeys(configured, ""), own),
+    }
     draft.document["workload"] = {"duration_s": _DURATIONS_S[0]}
     draft.ask("workload", "How much do the producers send? rate_records_per_s, record_size_bytes.")
 
@@ -266,9 +272,9 @@ def _text(draft: _Draft, incident: Incident, likeness: Likeness | None) -> str:
 def _head(incident: Incident, likeness: Likeness | None) -> Iterator[str]:
     yield "# Written by `ackbench reproduce` from:"
     for log in incident.logs:
-        yield f"#   {log.file.name}"
+        yield f"#   {visible(log.file.name)}"
     for one in likeness.evidence[:5] if likeness else ():
-        yield f"# {one.source}: {one.text[:150]}"
+        yield visible(f"# {one.source}: {one.text[:_MOST_CHARACTERS]}")
 
 
 def _body(draft: _Draft) -> Iterator[str]:

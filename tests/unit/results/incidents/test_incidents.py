@@ -225,7 +225,7 @@ def test_the_command_prints_the_timeline_and_writes_the_experiment(
     """With what cannot be known of the files; a file of settings answers some of it."""
     one, out = stored["leader-crash"], tmp_path / "incident.yaml"
     settings = tmp_path / "producer.properties"
-    settings.write_text("bootstrap.servers=k:9092\nacks=1\nlinger.ms=20\n")
+    settings.write_text("bootstrap.servers=k:9092\nacks=1\nlinger.ms=20\ncompression.type=lz4\n")
     begin, end = (moment_text(at_s) for at_s in (one.window.begin_s, one.window.end_s) if at_s)
     options = ("--topic", one.topic, "--out", str(out), "--from", begin, "--to", end)
     result = ackbench("reproduce", str(one.folder), str(settings), *options)
@@ -234,7 +234,10 @@ def test_the_command_prints_the_timeline_and_writes_the_experiment(
     assert "Which acks" not in result.stdout
     assert "How much do the producers send?" in result.stdout
     document = parse_yaml(out.read_text(), "incident")
-    assert (document["axes"]["acks"], document["producer"]) == (1, {"linger.ms": 20})
+    assert (document["axes"]["acks"], document["producer"]) == (
+        1,
+        {"compression.type": "lz4", "linger.ms": 20},
+    )
     assert document["expect"] == {"lost": 0}
     assert f"run it: ackbench run {out}" in result.stdout.replace("\n", " ")
 
