@@ -248,6 +248,21 @@ def _replicas(incident: Incident) -> Iterator[Likeness]:
             yield Likeness("preferred-leader-change", reasons, (one,), at_s=one.at_s)
             break
         leaders[one.partition] = one.node
+    else:
+        yield from _epochs(incident)
+
+
+def _epochs(incident: Incident) -> Iterator[Likeness]:
+    """Yield a change of the leader of which only followers' logs are there."""
+    epochs: dict[str, str] = {}
+    for one in incident.of(Kind.NEW_EPOCH, before=True):
+        is_first = one.partition not in epochs and one.detail in {"0", ""}
+        changed = epochs.get(one.partition) != one.detail and not is_first
+        epochs[one.partition] = one.detail
+        if changed and one.at_s >= incident.begin_s:
+            reasons = (f"{one.partition} got another leader, and no node was seen away",)
+            yield Likeness("preferred-leader-change", reasons, (one,), at_s=one.at_s)
+            return
 
 
 _SEEN_BY_CLIENTS: Final[tuple[tuple[Kind, str, str], ...]] = (

@@ -28,9 +28,12 @@ class Kind(StrEnum):
     UNFENCED = "unfenced"
     NEW_CONTROLLER = "new active controller"
     NEW_LEADER = "new leader"
+    NEW_EPOCH = "new leader epoch"
+    """At a follower: another replica leads."""
     ISR = "in-sync replicas"
     UNCLEAN = "unclean election"
     TRUNCATED = "truncated"
+    WATERMARK_FELL = "high watermark fell"
     RECOVERING = "recovers its log"
     """It was not shut down cleanly."""
     EMPTY_DISK = "no data directory"
@@ -130,6 +133,16 @@ _PATTERNS: Final = tuple(
                 rf"\[Broker id=(?P<node>{_N})\] Leader {_TOPIC} .*?ISR \[(?P<isr>[\d,]*)\]"
                 r".*?[Pp]revious leader (?:Some\()?(?P<detail>-?\d+|None)?"
             ),
+        ),
+        (
+            Kind.NEW_EPOCH,
+            "starts at leader epoch",
+            rf"\[Broker id=\d+\] Follower {_TOPIC} starts at leader epoch (?P<detail>\d+) from",
+        ),
+        (
+            Kind.WATERMARK_FELL,
+            "Non-monotonic update of high watermark",
+            rf"partition={_TOPIC},.* from \(offset=(?P<detail>\d+ .* to \(offset=\d+)",
         ),
         (
             Kind.ISR,

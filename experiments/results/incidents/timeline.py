@@ -88,6 +88,8 @@ def describe(one: Sighting) -> str:
         Kind.UNFENCED: f"{who} is unfenced",
         Kind.NEW_CONTROLLER: f"{who} is the active controller",
         Kind.NEW_LEADER: f"{who} leads {one.partition}, ISR {isr or 'empty'}",
+        Kind.NEW_EPOCH: f"{by} follows in {one.partition}, leader epoch {one.detail}",
+        Kind.WATERMARK_FELL: f"{by}: the high watermark of {one.partition} fell",
         Kind.ISR: f"ISR of {one.partition}: {isr or 'empty'}",
         Kind.UNCLEAN: f"{one.partition}: a replica that was not in sync leads",
         Kind.TRUNCATED: f"{by} truncates {one.partition} to {one.detail}",
