@@ -429,7 +429,8 @@ def test_show_begins_with_what_was_run_and_ends_with_where_to_look(home: Home) -
 
     assert lines[0].startswith(f"{sweep.sweep_id}: ")
     assert "Kafka 4.3.1, 3 brokers" in lines[0]
-    assert lines[-1] == f"folder:  {sweep.root}"
+    assert lines[-2] == f"folder:  {sweep.root}"
+    assert lines[-1].startswith("next:    ackbench run ")
     assert not any("ackbench open" in line for line in lines)
     sweep.report.touch()
     assert f"report:  ackbench open report {sweep.sweep_id}" in ackbench("show").stdout

@@ -55,7 +55,7 @@ def test_a_sweep_in_s3_is_shown_like_the_local_one(store: ObjectStore, sweep: Sw
     again = ackbench("publish", sweep.sweep_id)
     assert first.stdout == again.stdout == f"{store.uri}/shown/{sweep.sweep_id}\n"
     shown = [ackbench("show", named).stdout for named in (first.stdout.strip(), "planted")]
-    there, here = (re.sub(r"(?m)^(folder|store|details): .*\n", "", text) for text in shown)
+    there, here = (re.sub(r"(?m)^(folder|store|details|next): .*\n", "", text) for text in shown)
     assert there == here
 
 
