@@ -9,7 +9,9 @@ import pytest
 from support.fakes.client_rules import RULES
 
 from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.planning.catalog import load_experiment
 from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.overrides import Overrides, apply_overrides
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.planning.properties import kafka_properties
 from ackbench.experiments.sweep.plan import Plan
@@ -274,3 +276,12 @@ def test_an_idempotent_program_with_acks_1_is_a_refused_cell() -> None:
     """As every client refuses it (KIP-98)."""
     (cell,) = planned({"acks": 1, "enable.idempotence": True}, client=OURS).refused
     assert cell.reason == "an idempotent producer needs acks=all (KIP-98)"
+
+
+@pytest.mark.parametrize("client", ["librdkafka", "java"])
+def test_the_quick_sweep_is_one_of_either_client_alone(client: str) -> None:
+    """Its properties have librdkafka's names; Java's client gets its own for them."""
+    quick = apply_overrides(load_experiment("quick"), Overrides({"client": (client,)}))
+    producers = [trial.producer for trial in plan(quick, "quick-1").trials]
+    refresh = {"java": "metadata.max.age.ms"}.get(client, "topic.metadata.refresh.interval.ms")
+    assert {one[refresh] for one in producers} == {"200"}

@@ -20,6 +20,9 @@ JAVA_NAMES: Final[dict[str, str]] = {
     "socket.timeout.ms": "request.timeout.ms",
     "message.max.bytes": "max.request.size",
     "fetch.wait.max.ms": "fetch.max.wait.ms",
+    # How often a client asks who leads, without an error. librdkafka's own `metadata.max.age.ms`
+    # is how long it trusts what it knows.
+    "topic.metadata.refresh.interval.ms": "metadata.max.age.ms",
 }
 """From librdkafka's name of a property to the Java clients' name for the same property.
 
