@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.ledger.quantities import MEASURES, QuantityUnit
+from ackbench.experiments.ledger.quantities import QuantityUnit
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.messages.phrases import did_you_mean, format_value, list_some
 from ackbench.experiments.planning.axes import KnownNames, SettingPlace, resolve_axis
@@ -19,6 +19,7 @@ from ackbench.experiments.sweep.expectations import (
     Expectation,
     Relation,
     is_count,
+    unit_of,
 )
 
 _BOUND: Final = re.compile(r"\s*(?P<relation><=|>=|<|>|=)?\s*(?P<value>[^<>=\s].*?)\s*")
@@ -80,7 +81,7 @@ def _bound(name: str, written: Any) -> tuple[Relation, bool | int | float]:
     match = _BOUND.fullmatch(written) if isinstance(written, str) else None
     relation = Relation((match and match["relation"]) or Relation.EQUAL)
     value = number_of(name, parse_yaml(match["value"], f"expect.{name}")) if match else written
-    if name in MEASURES and MEASURES[name][0].quantity.unit is QuantityUnit.YES_NO:
+    if unit_of(name) is QuantityUnit.YES_NO:
         if not isinstance(value, bool) or relation is not Relation.EQUAL:
             raise ExperimentError(
                 f"expect.{name} is {format_value(written)}; allowed: true or false"

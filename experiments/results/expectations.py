@@ -21,7 +21,7 @@ from ackbench.experiments.results.models import (
     Interval,
     TrialResult,
 )
-from ackbench.experiments.sweep.expectations import LATENCIES, Expectation, is_count
+from ackbench.experiments.sweep.expectations import LATENCIES, Expectation, is_count, unit_of
 
 
 def expectation_results(
@@ -177,7 +177,7 @@ def _value_text(measure: str, value: Interval) -> str:
 
 
 def _number_text(measure: str, value: float) -> str:
-    unit = MEASURES[measure][0].quantity.unit if measure in MEASURES else QuantityUnit.MS
+    unit = unit_of(measure)
     if unit is QuantityUnit.YES_NO:
         return str(bool(value)).lower()
     if unit is QuantityUnit.RECORDS_PER_S:

@@ -332,6 +332,11 @@ class SweepResults(Frozen):
     """The records of the complete trials, by id, in the order in which they ran."""
 
     @property
+    def not_expected(self) -> tuple[ExpectationResult, ...]:
+        """What is not certainly as the experiment expects."""
+        return tuple(one for one in self.expectations if one.outcome is not ExpectationOutcome.MET)
+
+    @property
     def left_out(self) -> Mapping[str, str]:
         """The trials whose ledgers are damaged or not the plan's, with the reasons."""
         return {**(self.manifest.left_out if self.manifest else {}), **self.foreign}

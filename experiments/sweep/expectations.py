@@ -39,9 +39,14 @@ _COUNTED: Final = frozenset(
 )
 
 
+def unit_of(measure: str) -> QuantityUnit:
+    """Return the unit of one of `EXPECTABLE`."""
+    return QuantityUnit.MS if measure in LATENCIES else MEASURES[measure][0].quantity.unit
+
+
 def is_count(measure: str) -> bool:
     """Return whether a measure is a number of records or of the like, and no time or rate."""
-    return measure in MEASURES and MEASURES[measure][0].quantity.unit in _COUNTED
+    return unit_of(measure) in _COUNTED
 
 
 class Relation(StrEnum):

@@ -40,7 +40,7 @@ from ackbench.experiments.results.comparing.findings import (
     WithoutGuarantee,
 )
 from ackbench.experiments.results.comparing.sentences import undecided_reason
-from ackbench.experiments.results.models import CellResult, ExpectationOutcome, SweepResults
+from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 from ackbench.infra.errors import InputError
@@ -149,8 +149,8 @@ class Gate:
                 records = sum(judgement.records_total for _, judgement in where)
                 yield WithoutGuarantee(guarantee, records, len(where))
         if results.expectations:
-            met = sum(one.outcome is ExpectationOutcome.MET for one in results.expectations)
-            yield ExpectationsCounted(met, len(results.expectations))
+            expected = len(results.expectations)
+            yield ExpectationsCounted(expected - len(results.not_expected), expected)
 
     def comparison_summary(self, comparisons: Sequence[Comparison]) -> Iterator[Inspected]:
         """Yield what the gate compared, and in how many cells each limit could be exceeded."""
@@ -178,9 +178,8 @@ class Gate:
         if self.is_open_for(results):
             return
         yield from self._verdict_failures(results)
-        for expected in results.expectations:
-            if expected.outcome is not ExpectationOutcome.MET:
-                yield NotAsExpected(results.sweep_id, expected)
+        for one in results.not_expected:
+            yield NotAsExpected(results.sweep_id, one)
 
     def is_open_for(self, results: SweepResults) -> bool:
         """Return whether any results of the sweep's experiment would pass."""

@@ -6,8 +6,7 @@ below the table.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +18,7 @@ from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, Cell
 from ackbench.experiments.messages.console import print_text, result_table
 from ackbench.experiments.messages.phrases import plural
 from ackbench.experiments.results import wording
+from ackbench.experiments.results.cells import cell_key
 from ackbench.experiments.results.changed_settings import changed_setting_lines
 from ackbench.experiments.results.models import CellResult, MedianAndMax, SweepResults
 from ackbench.experiments.sweep.cell_names import (
@@ -126,18 +126,8 @@ def cell_tables(
         columns, lines = _columns(layout, own, accepted, axes)
         if _width(columns) <= width:
             break
-    groups = groups_except(by, accepted) if by else _by_fault(accepted)
-    tables = tuple(
-        _table(
-            _title_except(by, accepted[places[0]], own)
-            if by
-            else _title(name, accepted[places[0]], own),
-            columns,
-            places,
-        )
-        for name, places in groups.items()
-    )
-    return tables, tuple(lines)
+    groups = _by_axis(by, accepted, own) if by else _by_fault(accepted, own)
+    return tuple(_table(title, columns, places) for title, places in groups), tuple(lines)
 
 
 @dataclass(frozen=True)
@@ -214,18 +204,28 @@ def _combination(axes: Sequence[str], row: CellResult) -> str:
     )
 
 
-def _by_fault(rows: Sequence[CellResult]) -> dict[str, list[int]]:
-    """Return the places of the rows with each fault."""
+_Group = tuple[str, list[int]]
+"""The title of a table, and the places of its rows."""
+
+
+def _by_fault(rows: Sequence[CellResult], all_rows: Sequence[CellResult]) -> list[_Group]:
+    """Return the rows of each fault, titled with it and with what it alone decides."""
     by_fault: dict[str, list[int]] = {}
     for place, row in enumerate(rows):
         by_fault.setdefault(value_text(row.cell.get(FAULT_AXIS)), []).append(place)
-    return by_fault
-
-
-def _title(fault: str, first: CellResult, all_rows: Sequence[CellResult]) -> str:
     axes = axes_by_fault([row.cell for row in all_rows])
-    settings = (setting_text(axis, first.cell.get(axis)) for axis in axes)
-    return ", ".join([f"fault: {fault}", *settings])
+    return [
+        (
+            ", ".join(
+                [
+                    f"fault: {fault}",
+                    *(setting_text(axis, rows[places[0]].cell.get(axis)) for axis in axes),
+                ]
+            ),
+            places,
+        )
+        for fault, places in by_fault.items()
+    ]
 
 
 @dataclass(frozen=True)
@@ -245,34 +245,38 @@ def axis_tables(cells: Sequence[CellResult], axis: str) -> tuple[AxisTable, ...]
     shown = [column for column in columns if not column.is_verdicts]
     return tuple(
         AxisTable(
-            _title_except(axis, accepted[places[0]], own),
+            title,
             tuple(column.head.replace("\n", " ") for column in shown),
             tuple(tuple(column.texts[place].plain for column in shown) for place in places),
         )
-        for places in groups_except(axis, accepted).values()
+        for title, places in _by_axis(axis, accepted, own)
     )
 
 
-def groups_except(axis: str, rows: Sequence[CellResult]) -> dict[str, list[int]]:
-    """Return the places of the rows that differ in one axis alone, where there are several."""
+def _by_axis(axis: str, rows: Sequence[CellResult], all_rows: Sequence[CellResult]) -> list[_Group]:
+    """Return the rows that differ in one axis alone, where there are several.
+
+    They are titled with what they have in common: the fault, core axes, and what varies elsewhere.
+    """
     groups: dict[str, list[int]] = {}
     for place, row in enumerate(rows):
         others = {name: value for name, value in row.cell.items() if name != axis}
-        groups.setdefault(json.dumps(others, sort_keys=True), []).append(place)
-    return {name: places for name, places in groups.items() if len(places) > 1}
+        groups.setdefault(cell_key(others), []).append(place)
+    named = {*CORE_AXES, *varying_axes([row.cell for row in all_rows])} - {axis}
+    return [
+        (_common_title(rows[places[0]].cell, named), places)
+        for places in groups.values()
+        if len(places) > 1
+    ]
 
 
-def _title_except(axis: str, first: CellResult, all_rows: Sequence[CellResult]) -> str:
-    """Return what the cells of a table have in common: the fault, core axes, and what varies."""
-    varying = varying_axes([row.cell for row in all_rows])
-    names = [one for one in first.cell if one in CORE_AXES or one in varying]
-    return ", ".join(
-        f"fault: {value_text(first.cell[one])}"
-        if one == FAULT_AXIS
-        else setting_text(one, first.cell[one])
-        for one in sorted(names, key=lambda one: one != FAULT_AXIS)
-        if one != axis and first.cell[one] is not None
-    )
+def _common_title(cell: Cell, named: Collection[str]) -> str:
+    texts = {
+        axis: f"fault: {value_text(value)}" if axis == FAULT_AXIS else setting_text(axis, value)
+        for axis, value in cell.items()
+        if axis in named and value is not None
+    }
+    return ", ".join(texts[axis] for axis in sorted(texts, key=lambda axis: axis != FAULT_AXIS))
 
 
 def _table(title: str, columns: Sequence[_Column], rows: Sequence[int]) -> Table:

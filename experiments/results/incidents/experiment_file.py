@@ -5,7 +5,7 @@ What the logs and files say is taken; what they cannot say is a question in a co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -14,6 +14,7 @@ from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.messages.visible import visible
 from ackbench.experiments.planning.axes import SET_BY_ACKBENCH, Scope
+from ackbench.experiments.planning.cluster import MAX_NODES
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.planning.properties import (
@@ -34,7 +35,6 @@ _MOST_CHARACTERS: Final = 150
 _DURATIONS_S: Final = (20, 40, 60, 120, 300)
 _REPEATS: Final = 20
 _DEFAULT_NODES: Final = 3
-_MOST_NODES: Final = 9
 _OF_MACHINES: Final = (
     "dir",
     "listener",
@@ -124,9 +124,9 @@ def _add_cluster(draft: _Draft, incident: Incident, configuration: Configuration
         draft.ask("kafka.version", "Which version did the brokers run? The logs do not say.")
         draft.document["kafka.version"] = known_versions()[-1]
     nodes = len(incident.brokers) or (configuration.nodes if configuration else _DEFAULT_NODES)
-    draft.document["nodes"] = min(max(nodes, 1), _MOST_NODES)
-    if nodes > _MOST_NODES:
-        draft.comments["nodes"] = f"There were {nodes}; this machine starts {_MOST_NODES} at most."
+    draft.document["nodes"] = min(max(nodes, 1), MAX_NODES)
+    if nodes > MAX_NODES:
+        draft.comments["nodes"] = f"There were {nodes}; this machine starts {MAX_NODES} at most."
     isr = [len(one.isr) for one in incident.of(Kind.ISR, Kind.NEW_LEADER, before=True) if one.isr]
     factor = configuration.replication_factor if configuration else None
     replicas = factor or max(isr, default=0)
@@ -158,7 +158,7 @@ def _add_clients(
     elif printed:
         draft.document["client"] = "java"
     if "acks" in producer:
-        axes["acks"] = _acks(producer.pop("acks"))
+        axes["acks"] = parse_yaml(producer.pop("acks"), "acks")
     else:
         axes["acks"] = "all"
         draft.questions.append("Which acks do the producers use? all is the default of clients.")
@@ -167,32 +167,24 @@ def _add_clients(
     else:
         axes["enable.idempotence"] = [False, True]
         draft.questions.append("Are the producers idempotent? Both are tried.")
-    own = SET_BY_ACKBENCH[Scope.PRODUCER]
+    own, known = SET_BY_ACKBENCH[Scope.PRODUCER], kafka_properties(draft.document["kafka.version"])
     configured = configuration.producer if configuration else {}
     draft.document["producer"] = {
-        **_differing(producer, _JAVA_DEFAULTS, own),
+        **_differing(producer, {one.name: one.default for one in known.producer}, own),
         **_differing(producer, dict.fromkeys(configured, ""), own),
     }
     draft.document["workload"] = {"duration_s": _DURATIONS_S[0]}
     draft.ask("workload", "How much do the producers send? rate_records_per_s, record_size_bytes.")
 
 
-_JAVA_DEFAULTS: Final = {
-    "delivery.timeout.ms": "120000",
-    "request.timeout.ms": "30000",
-    "linger.ms": "5",
-    "batch.size": "16384",
-    "max.in.flight.requests.per.connection": "5",
-    "retries": "2147483647",
-}
 _REPEATED: Final = frozenset(
-    {*_JAVA_DEFAULTS, "compression.type", "max.block.ms", "retry.backoff.ms", "buffer.memory"}
+    {
+        *("delivery.timeout.ms", "request.timeout.ms", "max.block.ms", "linger.ms", "batch.size"),
+        *("max.in.flight.requests.per.connection", "retries", "retry.backoff.ms"),
+        *("compression.type", "buffer.memory"),
+    }
 )
 """The settings of a producer that matter here, of all that Java prints."""
-
-
-def _acks(value: str) -> str | int:
-    return int(value) if value in {"0", "1"} else "all"
 
 
 def _printed(incident: Incident, head: str) -> dict[str, str]:
@@ -278,9 +270,7 @@ def _head(incident: Incident, likeness: Likeness | None) -> Iterator[str]:
 
 
 def _body(draft: _Draft) -> Iterator[str]:
-    order: Sequence[str] = list(draft.document)
-    for key in order:
-        value = draft.document[key]
+    for key, value in draft.document.items():
         if value in ({}, None):
             continue
         if comment := draft.comments.get(key):

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
 from ackbench.experiments.messages.phrases import format_list
-from ackbench.experiments.results.incidents.node_outages import How, Incident, NodeOutage
+from ackbench.experiments.results.incidents.node_outages import AWAY, How, Incident, NodeOutage
 from ackbench.experiments.results.incidents.sightings import Kind, Sighting
 
 _BEFORE_S: Final = 15.0
 _STORM: Final = 3
 """So many crashes of one node are a storm."""
-_NAMES: Final = {How.CRASH: "crash", How.STOP: "stop", How.PAUSE: "pause", How.ISOLATED: "isolated"}
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,11 @@ def likenesses(incident: Incident) -> tuple[Likeness, ...]:
     What names its own cause comes before what follows from nodes that were away, and this before
     what only clients saw.
     """
-    found = [one for read in _READERS for one in read(incident)]
-    return tuple({one.fault: one for one in reversed(found)}.values())[::-1]
+    found: dict[str, Likeness] = {}
+    for read in _READERS:
+        for one in read(incident):
+            found.setdefault(one.fault, one)
+    return tuple(found.values())
 
 
 def _disks(incident: Incident) -> Iterator[Likeness]:
@@ -85,10 +87,9 @@ def _is_later(incident: Incident, topic: str, at_s: float) -> bool:
 
 def _nodes(incident: Incident) -> Iterator[Likeness]:
     """Yield the faults of nodes that were away."""
-    outages = [one for one in incident.outages if one.how is not How.UNKNOWN]
-    if not outages:
-        unknown = [one for one in incident.outages if one.how is How.UNKNOWN]
-        outages = [NodeOutage(**{**vars(one), "how": How.CRASH}) for one in unknown]
+    outages = [one for one in incident.outages if one.how is not How.UNKNOWN] or [
+        replace(one, how=How.CRASH) for one in incident.outages
+    ]
     if not outages:
         return
     yield from _repeated(outages)
@@ -147,7 +148,7 @@ def _one_strike(incident: Incident, strike: Sequence[NodeOutage]) -> Iterator[Li
     first, how = strike[0], strike[0].how
     evidence = tuple(seen for one in strike for seen in one.evidence)
     parameters = _parameters(strike, how)
-    away = f"node{'s' if len(nodes) > 1 else ''} {_names(nodes)} {_WORDS[how]}"
+    away = f"node{'s' if len(nodes) > 1 else ''} {_names(nodes)} {AWAY[how]}"
     brokers = nodes & incident.brokers
     led = [partition for node in sorted(nodes) for partition in incident.led_by(node, begin_s)]
 
@@ -175,27 +176,18 @@ def _one_strike(incident: Incident, strike: Sequence[NodeOutage]) -> Iterator[Li
             parameters,
             begin_s,
         )
-    kind = _NAMES[how]
     if how is How.ISOLATED and len(nodes) > 1:
         yield like("split-majority", "they were cut off together")
     elif total and len(brokers) >= total and how is not How.ISOLATED:
-        yield like(f"all-{kind}", f"these are all {total} brokers")
+        yield like(f"all-{how}", f"these are all {total} brokers")
     elif total and len(brokers) > 1 and len(brokers) * 2 > total and how is not How.ISOLATED:
-        yield like(f"majority-{kind}", f"these are {len(brokers)} of {total} brokers")
+        yield like(f"majority-{how}", f"these are {len(brokers)} of {total} brokers")
     elif first.node == incident.controller_at(begin_s - 0.1) or not brokers:
-        yield like(f"controller-{kind}", "it was the active controller")
+        yield like(f"controller-{how}", "it was the active controller")
     elif led:
-        yield like(f"leader-{kind}", f"it led {format_list(led[:3])}")
+        yield like(f"leader-{how}", f"it led {format_list(led[:3])}")
     else:
-        yield like(f"follower-{kind}", "it led no partition of an application")
-
-
-_WORDS: Final = {
-    How.CRASH: "ended without a shutdown",
-    How.STOP: "shut down cleanly",
-    How.PAUSE: "did not run for a while, and went on",
-    How.ISOLATED: "ran and reached others no more",
-}
+        yield like(f"follower-{how}", "it led no partition of an application")
 
 
 def _parameters(strike: Sequence[NodeOutage], how: How) -> dict[str, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,7 +28,7 @@ _MOMENT: Final = re.compile(
     r"(?P<day>20\d\d-\d\d-\d\d|20\d\d/\d\d/\d\d)[T ](?P<time>\d\d:\d\d:\d\d)"
     r"(?:[.,](?P<fraction>\d{1,9}))?\s?(?P<zone>Z|[+-]\d\d:?\d\d)?"
 )
-_RDKAFKA: Final = re.compile(r"%(?P<level>[0-7])\|(?P<seconds>\d{9,11})\.(?P<ms>\d{3})\|")
+_RDKAFKA: Final = re.compile(r"%[0-7]\|(?P<seconds>\d{9,11})\.(?P<ms>\d{3})\|")
 _JSON_TEXT: Final = ("message", "msg", "log")
 _JSON_MOMENT: Final = ("@timestamp", "timestamp", "time", "ts")
 
@@ -50,11 +50,10 @@ class LogFile:
 
     path: Path
     lines: int = 0
-    without_moment: int = 0
-    """Lines before the first one with a moment."""
     without_zone: bool = False
     """Whether moments have no time zone."""
     left_out_bytes: int = 0
+    """Of its end, which was not read."""
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     """What programs printed when they started: values by name, by the head of the list, such as
     `KafkaConfig`."""
@@ -68,7 +67,7 @@ class LogFile:
 
     def read(
         self, zone: timedelta = timedelta(), most_bytes: int = MOST_BYTES
-    ) -> Iterator[LogLine]:
+    ) -> Generator[LogLine]:
         """Yield the lines that have a moment.
 
         Args:
@@ -86,8 +85,10 @@ class LogFile:
                 if opened.read(2) == _GZIP:
                     raise InputError(f"{self.path}: compressed: unpack it first")
                 opened.seek(0)
-                yield from self._read(opened, zone, most_bytes)
-                self.left_out_bytes = max(0, size - opened.tell())
+                try:
+                    yield from self._read(opened, zone, most_bytes)
+                finally:  # also if the reader has enough
+                    self.left_out_bytes = max(0, size - opened.tell())
         except OSError as error:
             raise InputError(f"{self.path}: cannot be read ({error.strerror})") from error
 
@@ -112,8 +113,6 @@ class LogFile:
                 listed[pair["name"]] = pair["value"]
             elif last_s is not None and _CAUSE.match(text):
                 yield LogLine(last_s, self.lines, text)
-            elif self.lines == self.without_moment + 1:
-                self.without_moment += 1
             if read_bytes > most_bytes:
                 return
 

@@ -74,7 +74,8 @@ def read_log(path: Path, window: Window, zone: timedelta = timedelta()) -> ReadL
     found: list[Sighting] = []
     moments: list[float] = []
     roles: set[str] = set()
-    for line in file.read(zone):
+    lines = file.read(zone)
+    for line in lines:
         if node is None and line.number <= _BOUND_LINES:
             node = node_named_in(line.text)
         if len(roles) < 2 and (role := role_named_in(line.text)):  # noqa: PLR2004 - all there are
@@ -89,8 +90,9 @@ def read_log(path: Path, window: Window, zone: timedelta = timedelta()) -> ReadL
             moments[:] = [line.at_s]
         if len(found) >= MOST_SIGHTINGS:
             break
+    lines.close()
     if node is not None:
-        found = list(of_node(iter(found), node))
+        found = list(of_node(found, node))
     found.sort(key=lambda one: one.at_s)
     return ReadLog(file, node, tuple(found), tuple(sorted(moments)), frozenset(roles))
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final
 
+from ackbench.experiments.planning.properties import kafka_properties, known_versions
 from ackbench.experiments.results.incidents.sightings import Kind, ReadLog, Sighting
 
 _RETURN_S: Final = 120.0
@@ -17,14 +18,12 @@ _SOON_S: Final = 20.0
 """Within so long after a node has gone, its partitions have another leader, if ever."""
 _ALONE_S: Final = 1.0
 _SESSION: Final = "broker.session.timeout.ms"
-_DEFAULT_SESSION_MS: Final = 9000
-"""Kafka's default, https://kafka.apache.org/documentation/#brokerconfigs_broker.session.timeout.ms"""
 _TOGETHER_S: Final = 2.0
 """Nodes that went away within so long went away together."""
 _CUT_OFF: Final = frozenset(
     {Kind.UNREACHABLE, Kind.MISSED_HEARTBEAT, Kind.DISCONNECTED, Kind.REQUEST_TIMED_OUT}
 )
-INTERNAL: Final = ("__", "ackbench-warm-up", "ackbench-broker-warm-up")
+_INTERNAL: Final = "__"
 """How topics begin that no application has made."""
 
 
@@ -41,6 +40,15 @@ class How(StrEnum):
     """It ran, and reached others no more."""
     UNKNOWN = "unknown"
     """Its own log is not among the files."""
+
+
+AWAY: Final = {
+    How.CRASH: "ended without a shutdown",
+    How.STOP: "shut down cleanly",
+    How.PAUSE: "did not run for a while, and went on",
+    How.ISOLATED: "ran and reached others no more",
+}
+"""How a node was away, as a predicate."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +112,7 @@ class Incident:
     def _is_in_question(self, sighting: Sighting) -> bool:
         topic = sighting.topic
         return not topic or (
-            topic in self._topics if self._topics else not topic.startswith(INTERNAL)
+            topic in self._topics if self._topics else not topic.startswith(_INTERNAL)
         )
 
     def of(self, *kinds: Kind, before: bool = False) -> Iterator[Sighting]:
@@ -134,7 +142,7 @@ class Incident:
         """How long brokers are missed before they are fenced."""
         printed = [log.file.settings.get("KafkaConfig", {}).get(_SESSION) for log in self.logs]
         known = [int(one) for one in printed if one and one.isdecimal()]
-        return max(known, default=_DEFAULT_SESSION_MS) / 1000
+        return max(known, default=_default_session_ms()) / 1000
 
     @cached_property
     def end_s(self) -> float:
@@ -217,7 +225,7 @@ class Incident:
         return next(noticed, from_s if from_s is not None else to_s)
 
     def _came_back_empty(self, log: ReadLog, starting: Sighting, after: Sequence[Sighting]) -> bool:
-        """Return whether a node makes logs anew that it had before."""
+        """Return whether a node makes logs again that it had before."""
         had = {
             one.partition
             for one in self.sightings
@@ -307,6 +315,11 @@ class Incident:
             elif one.at_s - at_s < _SOON_S and one.partition and one.detail == str(node):
                 leaders.setdefault(one.partition, node)
         return sorted(name for name, leader in leaders.items() if leader == node)
+
+
+def _default_session_ms() -> int:
+    of_brokers = kafka_properties(known_versions()[-1]).broker
+    return int(next(one.default for one in of_brokers if one.name == _SESSION))
 
 
 def _last_before(moments_s: Sequence[float], at_s: float) -> float | None:

@@ -7,8 +7,8 @@ clients, and librdkafka's. A line says nothing here unless a pattern matches it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -320,8 +320,8 @@ def role_named_in(text: str) -> str | None:
     return "controller" if "[ControllerServer id=" in text else None
 
 
-def of_node(sightings: Iterator[Sighting], node: int) -> Iterator[Sighting]:
-    """Yield what a file said before it named its node."""
+def of_node(sightings: Iterable[Sighting], node: int) -> Iterator[Sighting]:
+    """Yield what a file says, also before it named its node."""
     for one in sightings:
-        own = one.node if one.node is not None or one.kind not in _OWN else node
-        yield Sighting(**{**vars(one), "by": node, "node": own})
+        is_own = one.node is None and one.kind in _OWN
+        yield replace(one, by=node, node=node if is_own else one.node)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from ackbench.experiments.results.incidents.node_outages import How, Incident
+from ackbench.experiments.results.incidents.node_outages import AWAY, How, Incident
 from ackbench.experiments.results.incidents.sightings import Kind, Sighting
 
 _AGAIN_S: Final = 10.0
@@ -62,51 +62,50 @@ def _order(entry: Entry) -> tuple[float, str]:
 def _outage_entries(incident: Incident) -> Iterator[Entry]:
     """Yield what follows from several lines: how a node was away."""
     for one in incident.outages:
-        seen = one.evidence[0].source if one.evidence else ""
         if one.how in {How.CRASH, How.PAUSE, How.ISOLATED}:
-            yield Entry(one.begin_s, f"node {one.node} {_AWAY[one.how]}", seen)
+            what = f"node {one.node} {AWAY[one.how]}"
+            yield Entry(one.begin_s, what, one.evidence[0].source if one.evidence else "")
 
 
-_AWAY: Final = {
-    How.CRASH: "is gone, without a shutdown",
-    How.PAUSE: "does not run for a while",
-    How.ISOLATED: "runs, and reaches others no more",
+_TEXTS: Final[Mapping[Kind, str]] = {
+    Kind.STARTING: "{by} starts",
+    Kind.STARTED: "{by} has started",
+    Kind.SIGNALLED: "{by} gets a signal ({detail})",
+    Kind.STOPPED: "{who} has shut down cleanly",
+    Kind.FENCED: "{who} is fenced: its session has ended",
+    Kind.UNFENCED: "{who} is unfenced",
+    Kind.NEW_CONTROLLER: "{who} is the active controller",
+    Kind.NEW_LEADER: "{who} leads {partition}, ISR {isr}",
+    Kind.NEW_EPOCH: "{by} follows in {partition}, leader epoch {detail}",
+    Kind.WATERMARK_FELL: "{by}: the high watermark of {partition} fell",
+    Kind.ISR: "ISR of {partition}: {isr}",
+    Kind.UNCLEAN: "{partition}: a replica that was not in sync leads",
+    Kind.TRUNCATED: "{by} truncates {partition} to {detail}",
+    Kind.RECOVERING: "{by} recovers its log after no clean shutdown",
+    Kind.EMPTY_DISK: "{by} has no data",
+    Kind.DELETED_TOPIC: "topic {detail} is deleted",
+    Kind.NEW_PARTITION: "partition {partition} is made",
+    Kind.MOVING: "replicas move to other nodes",
+    Kind.UNREACHABLE: "{by} cannot connect to {peer}",
+    Kind.DISCONNECTED: "{by} is disconnected from {peer}",
+    Kind.RETRIED: "{by} retries {partition}: {detail}",
+    Kind.DELIVERY_TIMED_OUT: "{by}: records of {partition} time out",
+    Kind.REQUEST_TIMED_OUT: "{by}: a request to {peer} times out",
+    Kind.MEMBER_FAILED: "a member of a group is removed ({detail})",
 }
 
 
 def describe(one: Sighting) -> str:
     """Return what a line says, in a few words."""
-    who = f"node {one.node}" if one.node is not None else "a client"
-    by = f"node {one.by}" if one.by is not None else "a client"
-    isr = ",".join(map(str, one.isr or ()))
-    texts = {
-        Kind.STARTING: f"{by} starts",
-        Kind.STARTED: f"{by} has started",
-        Kind.SIGNALLED: f"{by} gets a signal ({one.detail})",
-        Kind.STOPPED: f"{who} has shut down cleanly",
-        Kind.FENCED: f"{who} is fenced: its session has ended",
-        Kind.UNFENCED: f"{who} is unfenced",
-        Kind.NEW_CONTROLLER: f"{who} is the active controller",
-        Kind.NEW_LEADER: f"{who} leads {one.partition}, ISR {isr or 'empty'}",
-        Kind.NEW_EPOCH: f"{by} follows in {one.partition}, leader epoch {one.detail}",
-        Kind.WATERMARK_FELL: f"{by}: the high watermark of {one.partition} fell",
-        Kind.ISR: f"ISR of {one.partition}: {isr or 'empty'}",
-        Kind.UNCLEAN: f"{one.partition}: a replica that was not in sync leads",
-        Kind.TRUNCATED: f"{by} truncates {one.partition} to {one.detail}",
-        Kind.RECOVERING: f"{by} recovers its log after no clean shutdown",
-        Kind.EMPTY_DISK: f"{by} has no data",
-        Kind.DELETED_TOPIC: f"topic {one.detail} is deleted",
-        Kind.NEW_PARTITION: f"partition {one.partition} is made",
-        Kind.MOVING: "replicas move to other nodes",
-        Kind.UNREACHABLE: f"{by} cannot connect to {_peer(one)}",
-        Kind.DISCONNECTED: f"{by} is disconnected from {_peer(one)}",
-        Kind.RETRIED: f"{by} retries {one.partition}: {one.detail}",
-        Kind.DELIVERY_TIMED_OUT: f"{by}: records of {one.partition or 'a topic'} time out",
-        Kind.REQUEST_TIMED_OUT: f"{by}: a request to {_peer(one)} times out",
-        Kind.MEMBER_FAILED: f"a member of a group is removed ({one.detail})",
-    }
-    return texts.get(one.kind, f"{by}: {one.kind}")
+    return _TEXTS.get(one.kind, f"{{by}}: {one.kind}").format(
+        who=_party(one.node),
+        by=_party(one.by),
+        peer=f"node {one.node}" if one.node is not None and one.node >= 0 else "a broker",
+        partition=one.partition or "a topic",
+        isr=",".join(map(str, one.isr or ())) or "empty",
+        detail=one.detail,
+    )
 
 
-def _peer(one: Sighting) -> str:
-    return f"node {one.node}" if one.node is not None and one.node >= 0 else "a broker"
+def _party(node: int | None) -> str:
+    return "a client" if node is None else f"node {node}"

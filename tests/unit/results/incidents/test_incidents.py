@@ -188,6 +188,17 @@ def test_what_is_no_text_is_one_line(content: bytes, problem: str, tmp_path: Pat
         list(LogFile(log).read())
 
 
+def test_the_end_of_a_log_that_says_too_much_is_left_out_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of a file which is too large."""
+    monkeypatch.setattr("ackbench.experiments.results.incidents.logs.MOST_SIGHTINGS", 2)
+    log, line = tmp_path / "x.log", "2026-11-27 10:00:00,000 ERROR ProducerFencedException\n"
+    log.write_text(line * 5)
+    (read,) = read_logs([log], OPEN)
+    assert (len(read.sightings), read.file.left_out_bytes) == (2, 3 * len(line))
+
+
 def test_a_line_of_a_gigabyte_takes_no_memory(tmp_path: Path) -> None:
     """Its beginning is read, the rest is left out."""
     log = tmp_path / "x.log"
