@@ -176,9 +176,10 @@ def test_a_moment_without_a_zone_is_read_by_the_zone_that_is_given(tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (gzip.compress(b"2026-11-27 10:00:00,000 INFO x"), "compressed: unpack it first"),
+        (gzip.compress(b"2026-11-27 10:00:00,000 INFO x", mtime=0), "compressed: unpack it first"),
         (b"2026-11-27 10:00:00,000 INFO \0\n", "line 1: no text"),
     ],
+    ids=["compressed", "binary"],  # each worker gives the tests the same names
 )
 def test_what_is_no_text_is_one_line(content: bytes, problem: str, tmp_path: Path) -> None:
     """A compressed or binary file."""
