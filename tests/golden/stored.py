@@ -17,6 +17,8 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from support.archives import unpack_archive
+
 from ackbench.experiments.results.selftest.ledger_copy import LedgerCopy
 from ackbench.experiments.results.selftest.plants import PLANTS, PlantContext, undisturbed_records
 from ackbench.experiments.sweep.expectations import Expectation, Relation
@@ -73,9 +75,7 @@ def unpack(kind: str, home: Home) -> list[Path]:
 
     The folders of several hosts' sweeps are not in the home but next to it, in `STORE`.
     """
-    with tarfile.open(ARCHIVES / f"{kind}.tar.xz") as tar:
-        names = tar.getnames()
-        tar.extractall(home.root, filter="data")
+    names = unpack_archive(ARCHIVES / f"{kind}.tar.xz", home.root)
     (home.root / STORE).mkdir(exist_ok=True)
     found = dict.fromkeys(Path(*Path(name).parts[:2]) for name in names)
     sweeps = [home.root / folder for folder in found if folder.parts[0] != "tours"]

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from support.archives import unpack_archive
+
 from ackbench.experiments.results.incidents.lines import LogFile
 from ackbench.experiments.results.incidents.logs import Window
 from ackbench.experiments.results.incidents.sightings import (
@@ -52,8 +54,7 @@ class StoredIncident:
 
 def unpack(folder: Path) -> tuple[StoredIncident, ...]:
     """Unpack the archive into a folder and return what it has, by fault."""
-    with tarfile.open(ARCHIVE) as tar:
-        tar.extractall(folder, filter="data")
+    unpack_archive(ARCHIVE, folder)
     found = []
     for file in sorted(folder.glob("*/trial.json")):
         trial = json.loads(file.read_text())

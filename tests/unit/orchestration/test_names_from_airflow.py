@@ -14,6 +14,7 @@ from ackbench.experiments.errors import UnknownName
 from ackbench.experiments.ledger.location import open_location
 from ackbench.experiments.orchestration import batches, step_context, steps
 from ackbench.experiments.orchestration.sweep_links import asset_extra, link_of, stored_page
+from ackbench.experiments.orchestration.task_hosts import task_hosts
 from ackbench.experiments.sweep.lookup import is_sweep_id, new_sweep_id
 from ackbench.experiments.sweep.published import keep_store, publish_plan
 from ackbench.infra.errors import InputError
@@ -106,7 +107,7 @@ def test_a_task_uses_no_folder_and_no_store_that_only_airflow_names(
     machine: Machine, task: Callable[[Any], object]
 ) -> None:
     """One line for each name; nothing is started, and no file is made or changed."""
-    if task is steps.provision and not step_context.on_one_machine():
+    if task is steps.provision and not task_hosts().share_home:
         pytest.skip("it does nothing on several hosts")
     before = machine.files()
     for what, named in machine.names().items():
