@@ -30,10 +30,10 @@ from ackbench.experiments.orchestration.plan_needs import references_of
 from ackbench.experiments.orchestration.step_context import (
     Interrupted,
     SweepRun,
-    on_one_machine,
     sweep_named,
     uri_of_several,
 )
+from ackbench.experiments.orchestration.task_hosts import task_hosts
 from ackbench.experiments.sweep import batch_choice, published, several_hosts
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import read_run_record, record_path
@@ -70,7 +70,7 @@ def list_batches(named: str) -> list[dict[str, Any]]:
         InputError: `ACKBENCH_BATCH_TRIALS` is no positive integer.
     """
     sweep = sweep_named(named)
-    if on_one_machine():
+    if task_hosts().share_home:
         listed = [Batch(label=trials.label_of(trial)) for trial in sweep.pending_trials()]
     else:
         batches = batches_of(sweep.plan(), sweep.pending(), _max_trials())
@@ -102,7 +102,7 @@ def batches_of(plan: Plan, pending: Sequence[str], max_trials: int) -> list[tupl
 
 
 def _may_follow(spec: TrialSpec, batch: Sequence[TrialSpec], max_trials: int) -> bool:
-    if spec.cluster.external and batch[-1].cluster.external:
+    if spec.cluster.traits.shared and batch[-1].cluster.traits.shared:
         return True
     shares = not (spec.needs_own_cluster or batch[-1].needs_own_cluster)
     return shares and spec.cluster == batch[-1].cluster and len(batch) < max_trials

@@ -56,7 +56,7 @@ def provision(home: Home, trial: TrialSpec, holder_grace_s: float) -> Cluster:
     sweep_id, need = trial.sweep_id, trial.cluster
     finish_heals(home, sweep_id)
     destroy_all(home, sweep_id)
-    if need.external:
+    if not need.traits.started_here:
         return _external_cluster(home, sweep_id, need, relayed=False)
     folders = cluster_folders(home, sweep_id)
     number = _number(folders[-1]) + 1 if folders else 1
@@ -81,7 +81,7 @@ def assign_cluster(home: Home, trial: TrialSpec, holder_grace_s: float) -> Assig
         InputError, HarnessError: as `infra.cluster.local.provision` and `warm_up_brokers`.
     """
     require_permission(home, trial)
-    if trial.cluster.external:
+    if access := trial.cluster.external:
         relayed = trial.cluster.has_relays
         commands = [one for one in trial.fault.leaves() if one.kind == COMMAND]
         strikes = [str(one.parameters["name"]) for one in commands]
@@ -90,7 +90,7 @@ def assign_cluster(home: Home, trial: TrialSpec, holder_grace_s: float) -> Assig
                 home, trial.sweep_id, trial.cluster, relayed=relayed, strikes=strikes
             ),
             ClusterAssignment(
-                cluster=trial.cluster.external.addresses,
+                cluster=access.addresses,
                 made=False,
                 why="it is an external cluster",
             ),
@@ -111,7 +111,7 @@ def destroy_after_use(home: Home, trial: TrialSpec, cluster: Cluster) -> None:
 
     Of an external cluster, the relays of the trial are ended.
     """
-    if trial.cluster.external:
+    if not trial.cluster.traits.started_here:
         cluster.destroy()
     if trial.needs_own_cluster:
         destroy_all(home, trial.sweep_id)

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from ackbench.experiments.messages.phrases import fit_line
 from ackbench.experiments.messages.visible import visible
-from ackbench.experiments.orchestration.step_context import on_one_machine, sweep_named
+from ackbench.experiments.orchestration.step_context import sweep_named
+from ackbench.experiments.orchestration.task_hosts import task_hosts
 from ackbench.experiments.sweep import several_hosts
 from ackbench.experiments.sweep.progress import FAILED
 from ackbench.infra.errors import AckbenchError
@@ -47,7 +48,7 @@ def report_killed_task(context: Mapping[str, Any]) -> None:
         return
     try:
         sweep = sweep_named(instance.xcom_pull(task_ids="plan"))
-        if instance.task_id == "provision" and on_one_machine():
+        if instance.task_id == "provision" and task_hosts().share_home:
             several_hosts.stop(sweep, f"no cluster: {line}")
     except AckbenchError:
         return  # nothing was planned, or the store of several hosts does not answer

@@ -75,7 +75,7 @@ def _settings(trial: TrialSpec) -> Iterator[tuple[str, Mapping[str, str]]]:
     yield from ((Scope.CONSUMER, trial.consumer), (Scope.CONSUMER, passed.consumer))
     yield (Scope.TOPIC, trial.topic)
     yield (_SECURITY, trial.cluster.security)
-    if not trial.cluster.external:  # else they are what the cluster has reported
+    if trial.cluster.traits.planned:  # else they are what the cluster has reported
         yield (Scope.BROKER, trial.cluster.broker)
 
 

@@ -28,7 +28,7 @@ from ackbench.experiments.sweep.lookup import is_sweep_id
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.sweep.progress import FAILED, report_queued
 from ackbench.experiments.sweep.trial_lock import own_dag_run
-from ackbench.infra.airflow.environment import EMBEDDED, ONE_MACHINE
+from ackbench.infra.airflow.environment import EMBEDDED
 from ackbench.infra.errors import AckbenchError, HarnessError, MachineError
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home, keep_files_private
@@ -62,19 +62,6 @@ class RunState:
 
 
 RUN_STATE: Final = RunState()
-
-
-def on_one_machine() -> bool:
-    """Return whether all tasks run on this machine, one at a time, and share its home.
-
-    Else each task may run on another host, and is complete in itself (`batches`).
-    """
-    return bool(os.environ.get(ONE_MACHINE))
-
-
-def cluster_grace_s() -> float:
-    """Return how long a cluster outlives this process."""
-    return TASK_START_GRACE_S if on_one_machine() and not os.environ.get(EMBEDDED) else 0.0
 
 
 def sweep_named(named: object) -> SweepFolder:

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 from ackbench.experiments.errors import LedgerError, NotPublished, TrialFailed
@@ -19,23 +17,21 @@ from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.orchestration import task_log
 from ackbench.experiments.orchestration.permission import (
-    check_plan,
     provide_references,
     provide_references_of,
 )
 from ackbench.experiments.orchestration.step_context import (
     SweepRun,
     begin_step,
-    cluster_grace_s,
-    on_one_machine,
     report_failure,
     uri_of_several,
 )
+from ackbench.experiments.orchestration.task_hosts import task_hosts
 from ackbench.experiments.sweep import published, several_hosts
 from ackbench.experiments.sweep.documents import read_note
 from ackbench.experiments.sweep.folder import DAG_RUN, SweepFolder
 from ackbench.experiments.sweep.lock import require_version_of_scheduler
-from ackbench.experiments.sweep.lookup import list_sweeps, sweep_of_id
+from ackbench.experiments.sweep.lookup import list_sweeps
 from ackbench.experiments.sweep.trial_lock import is_cleared_task, own_dag_run, read_locks
 from ackbench.infra.airflow.environment import EMBEDDED
 from ackbench.infra.machine.files import replace_file
@@ -68,17 +64,17 @@ def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
     begin_step("plan")
     with report_failure("plan"):
         require_version_of_scheduler()
-        home, request = Home.from_environment(), SweepRequest.of(form)
+        home, request, hosts = Home.from_environment(), SweepRequest.of(form), task_hosts()
         check_server(home, _LOG.warning)
         store = published.store_of_environment()
         resumed = request.sweep_id or _planned_before(home, store)
         if resumed:
-            run = SweepRun(_sweep_to_resume(home, resumed, store), home)
+            run = SweepRun(hosts.sweep_to_resume(home, resumed, store), home)
             with run.lock():
-                for line in several_hosts.resume(run.sweep, complete=on_one_machine()):
+                for line in hosts.resume(run.sweep):
                     _LOG.info("%s", line)
                 run.publish(published.publish_plan)
-            return _name(run.sweep)
+            return hosts.name_of(run.sweep)
         source = request.source()
         provide_references(references_in(load_experiment(source)))
         overrides = replace(request.overrides(), from_form=not request.is_only(scheduled))
@@ -88,15 +84,9 @@ def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
             if dag_run := own_dag_run():
                 replace_file(sweep.root / DAG_RUN, dag_run)
             if store:
-                published.keep_store(sweep, store, several_hosts=not on_one_machine())
-                not_published = run.publish(published.publish_plan)
-                if not_published and not on_one_machine():
-                    shutil.rmtree(sweep.root)
-                    raise not_published
-                if dag_run and not on_one_machine():
-                    several_hosts.note_dag_run(store, dag_run, sweep.sweep_id)
+                hosts.publish_plan(run, store, dag_run)
         task_log.log_plan(sweep)
-        return _name(sweep)
+        return hosts.name_of(sweep)
 
 
 def _planned_before(home: Home, store: Location | None) -> str | None:
@@ -116,22 +106,7 @@ def _planned_before(home: Home, store: Location | None) -> str | None:
         with suppress(LedgerError):
             if read_note(sweep.root / DAG_RUN) == own:
                 return sweep.sweep_id
-    return several_hosts.planned_by(store, own) if store and not on_one_machine() else None
-
-
-def _sweep_to_resume(home: Home, sweep_id: str, store: Location | None) -> SweepFolder:
-    """Return the sweep of this home, or of the store, if another host has planned it."""
-    known = {sweep.sweep_id for sweep in list_sweeps(home)}
-    if store and not on_one_machine() and sweep_id not in known and "/" not in sweep_id:
-        uri = store.at(sweep_id).uri
-        return several_hosts.check_out(home, uri, partial(check_plan, argument=uri))
-    return sweep_of_id(home, sweep_id)
-
-
-def _name(sweep: SweepFolder) -> str:
-    """Return how the tasks name the sweep: by its id, or by its URI on other hosts."""
-    uri = published.published_uri(sweep)
-    return uri if uri and not on_one_machine() else sweep.sweep_id
+    return task_hosts().planned_by(store, own)
 
 
 def provision(sweep_id: str) -> str:
@@ -148,7 +123,7 @@ def provision(sweep_id: str) -> str:
     from ackbench.experiments.orchestration.trials import next_trial
     from ackbench.experiments.trial.clients.process.fork_server import open_fork_server
 
-    if not on_one_machine():
+    if not task_hosts().share_home:
         _LOG.info("each batch of trials starts and destroys its own cluster")
         return ""
     run = SweepRun.named(sweep_id)
@@ -162,7 +137,7 @@ def provision(sweep_id: str) -> str:
             if os.environ.get(EMBEDDED):
                 # It starts while the cluster does. Elsewhere it would end with this task.
                 open_fork_server()
-            cluster = clusters.provision(run.home, trial, cluster_grace_s())
+            cluster = clusters.provision(run.home, trial, task_hosts().cluster_grace_s())
             run.sweep.stop_reason.unlink(missing_ok=True)
             return str(cluster.folder)
 

@@ -15,11 +15,8 @@ from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.orchestration import clusters, task_log
 from ackbench.experiments.orchestration.permission import provide_references_of
-from ackbench.experiments.orchestration.step_context import (
-    Interrupted,
-    SweepRun,
-    cluster_grace_s,
-)
+from ackbench.experiments.orchestration.step_context import Interrupted, SweepRun
+from ackbench.experiments.orchestration.task_hosts import task_hosts
 from ackbench.experiments.sweep import batch_choice, published, several_hosts
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import TrialSpec
@@ -159,7 +156,7 @@ def run_locked_trial(run: SweepRun, spec: TrialSpec, lock: TrialLock) -> None:
         run.record_trial_failure(spec),
         run.machine(),
     ):
-        assigned = clusters.assign_cluster(home, spec, cluster_grace_s())
+        assigned = clusters.assign_cluster(home, spec, task_hosts().cluster_grace_s())
         try:
             task_log.log_trial_begin(sweep, spec, assigned.assignment)
             trial_run.run_trial(sweep, spec, assigned.cluster, home, assigned.assignment)

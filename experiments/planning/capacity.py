@@ -68,8 +68,8 @@ def _node_open_files(trial: TrialSpec) -> int:
 
 
 def _local_nodes(trial: TrialSpec) -> int:
-    """Return the number of node processes on this machine; an external cluster has none."""
-    return 0 if trial.cluster.external else len(trial.cluster.spec().roles)
+    """Return the number of node processes on this machine."""
+    return len(trial.cluster.spec().roles) if trial.cluster.traits.started_here else 0
 
 
 def _disk_bytes(plan: Plan) -> int:

@@ -124,15 +124,16 @@ which they recognize features (librdkafka issue 4948).
 
 def _needs_newer(rules: ClientRules, settings: CellSettings) -> str | None:
     """Return why a release of librdkafka cannot be tested with the cell's brokers."""
-    if rules.name != "librdkafka" or rules.version is None or settings.cluster.external:
+    if rules.name != "librdkafka" or rules.version is None:
         return None
-    if parse_version(settings.cluster.kafka_version) < (4, 0, 0):
+    cluster = settings.cluster
+    if not cluster.traits.planned or parse_version(cluster.kafka_version) < (4, 0, 0):
         return None
     if parse_client_version(rules.version) >= OLDEST_FOR_KAFKA_4:
         return None
     return (
         f"the consumer of {rules.title} does not find the begin of a partition of Kafka "
-        f"{settings.cluster.kafka_version} (KIP-896); allowed: kafka.version 3.9"
+        f"{cluster.kafka_version} (KIP-896); allowed: kafka.version 3.9"
     )
 
 

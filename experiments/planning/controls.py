@@ -152,7 +152,7 @@ def _positive_control(first: ResolvedCell) -> _ControlRequirements:
     """
     replicas = min(MAX_REPLICAS, first.settings.cluster.nodes)
     fault: dict[SettingPlace, Scalar]
-    if first.settings.cluster.external:
+    if not first.settings.cluster.traits.started_here:
         fault = {ACKS: 0, FAULT_PLACE: "relay-dropped(direction=requests)"}
     elif replicas > 1:
         fault = {ACKS: 1, FAULT_PLACE: "leader-crash-behind"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import Field, Strict, ValidationError, field_validator
 
@@ -29,6 +29,7 @@ from ackbench.experiments.planning.field_types import (
 from ackbench.experiments.planning.properties import newest_patch
 from ackbench.experiments.planning.yaml_reader import dump_yaml
 from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind
+from ackbench.experiments.sweep.cluster_kinds import CLUSTER_KINDS, ClusterKind, ClusterTraits
 from ackbench.experiments.sweep.plan import Claim
 from ackbench.experiments.sweep.workload import LOAD_SECTIONS, LoadSections, ProducerLoad
 from ackbench.experiments.trial.clients.record.layout import HEADER_BYTES
@@ -82,7 +83,7 @@ class Experiment(LoadSections):
     kafka_version: KafkaVersion = Field(default="4.3.1", alias="kafka.version")
     nodes: WholeNumber = Field(default=3, ge=1, le=9)
     """Number of brokers."""
-    cluster: Literal["local", "external"] = "local"
+    cluster: ClusterKind = "local"
     """`local`: started for the sweep on this machine. `external`: an existing cluster."""
     bootstrap_servers: Text | None = Field(default=None, alias="bootstrap.servers")
     """Addresses of the external cluster, `host:port,...`."""
@@ -175,6 +176,11 @@ class Experiment(LoadSections):
         """Return the experiment's own programs, as the file has them."""
         own = (self.client,) if isinstance(self.client, ClientProgram) else ()
         return (*own, *self.clients)
+
+    @property
+    def cluster_traits(self) -> ClusterTraits:
+        """What the sweep may decide, reach and know of its cluster."""
+        return CLUSTER_KINDS[self.cluster]
 
     def programs(self) -> dict[str, ClientProgram]:
         """Return the experiment's own programs by their names."""

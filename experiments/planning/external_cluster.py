@@ -99,7 +99,7 @@ def check_cluster_access(
             addresses, has an invalid security property, or settings of its nodes.
         InputError: Java's clients cannot have a security property.
     """
-    if experiment.cluster == "local":
+    if experiment.cluster_traits.planned:
         if experiment.bootstrap_servers or experiment.security or experiment.token_command:
             raise ExperimentError(
                 "bootstrap.servers, security and token_command need an external cluster: add "

@@ -129,13 +129,13 @@ def _plan_sweep(home: Home, name_or_file: str, overrides: Overrides | None) -> P
     if overrides.from_form:
         _refuse_programs(experiment, name_or_file)
     experiment = apply_overrides(experiment, overrides)
-    may_have = MAX_BROKERS if experiment.cluster == "external" else None
+    may_have = None if experiment.cluster_traits.planned else MAX_BROKERS
     planned = plan_experiment(experiment, new_sweep_id(experiment.name), name_or_file, may_have)
     refuse_empty(planned, source=name_or_file)
-    if experiment.cluster == "external":
+    if not experiment.cluster_traits.planned:
         planned = _plan_on_external_cluster(experiment, planned, source=name_or_file)
     combined = (
-        experiment.cluster == "local"
+        experiment.cluster_traits.started_here
         and experiment.controllers is None
         and not has_memory(planned, home)
     )
@@ -328,12 +328,12 @@ def prepare_kafka(planned: Plan, home: Home, notify: Notify) -> None:
         elif not traits_of(trial.client).comes_with_kafka:
             if trial.client_version:
                 library_version(home.cache, trial.client_version)
-        elif trial.client_version or trial.cluster.external:
+        elif trial.client_version or not trial.cluster.traits.planned:
             if not has_cached_jars(home.cache, trial.java_version):
                 notify(f"fetching the jars of Kafka {trial.java_version} (once; about a minute)")
             kafka_jars(home.cache, trial.java_version)
     for need in needs.values():
-        if not need.external and (need.kafka_version, need.coordination) != default:
+        if need.traits.started_here and (need.kafka_version, need.coordination) != default:
             ensure_kafka_ready(home.cache, need.spec(), notify, load)
 
 
@@ -348,7 +348,7 @@ def _write_folder(home: Home, experiment: Experiment, planned: Plan) -> SweepFol
     sweep.write_plan(planned)
     mark_as_own(home, sweep)
     brokers = {
-        trial.cluster.kafka_version for trial in planned.trials if not trial.cluster.external
+        trial.cluster.kafka_version for trial in planned.trials if trial.cluster.traits.started_here
     }
     clients = {
         trial.client_version

@@ -108,7 +108,7 @@ def resolve_settings(
         raise ExperimentError(
             f"replication.factor is {replication_factor}; "
             f"allowed: at most the number of nodes, which is {cluster.nodes}"
-            f"{' (the brokers that run now)' if cluster.external else ''}"
+            f"{'' if cluster.traits.planned else ' (the brokers that run now)'}"
         )
     workload = with_found_application(given.workload())
     client = resolve_client(client_values(experiment, structure), experiment.programs())
@@ -150,7 +150,7 @@ def with_fault(settings: CellSettings, fault: FaultRequest) -> CellSettings:
     """
     cluster = cluster_for_fault(settings.cluster, fault)
     changed = replace(settings, cluster=cluster, fault=fault)
-    if not cluster.external or not cluster.has_relays:
+    if cluster.traits.started_here or not cluster.has_relays:
         return changed
     refuse_unrelayable(cluster.security)
     return replace(
@@ -228,10 +228,10 @@ class _CellInput:
         text = property_text(self.axes(Scope.STRUCTURE)["fault"])
         fault = fault_request(self.experiment, text, self.axes(Scope.FAULT))
         effective = client.producer_settings(producer)
-        if self.experiment.cluster == "external":
-            refuse_fault_on_external_cluster(fault)
-        else:
+        if self.experiment.cluster_traits.started_here:
             refuse_command_on_local_cluster(fault)
+        else:
+            refuse_fault_on_external_cluster(fault)
         request_timeout_ms = client.request_timeout_ms(effective)
         refuse_invalid_fault(fault, topology, duration_s, request_timeout_ms, effective["acks"])
         return fault
@@ -243,9 +243,9 @@ def _resolve_cluster(
     topic: dict[str, str],
     broker: dict[str, str],
 ) -> ClusterNeed:
-    if experiment.cluster == "external":
-        return external_cluster(experiment, topic)
-    return resolve_cluster(values, {"topic": topic, "broker": broker})
+    if experiment.cluster_traits.planned:
+        return resolve_cluster(values, {"topic": topic, "broker": broker})
+    return external_cluster(experiment, topic)
 
 
 def _topic_properties(requested: Mapping[str, str], replication_factor: int) -> dict[str, str]:

@@ -157,7 +157,7 @@ def _kip_848_problems(consumer: Mapping[str, str], cluster: ClusterNeed) -> Iter
             f"{classic_only} is {consumer[classic_only]} and {protocol}; "
             "allowed: leave it out (with KIP-848 the brokers' group.consumer.* settings decide)"
         )
-    if cluster.external:
+    if not cluster.traits.planned:
         return
     version = tuple(int(part) for part in cluster.kafka_version.split(".")[:2])
     if version < _KIP_848_SINCE:

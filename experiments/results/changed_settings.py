@@ -92,7 +92,7 @@ def _changed(spec: TrialSpec, several_clients: bool) -> Iterator[tuple[str, str,
                 and not _is_equal(value, default)
             ):
                 yield scope, name, value, default
-    if not spec.cluster.external and "combined" in spec.cluster.spec().roles:
+    if spec.cluster.traits.planned and "combined" in spec.cluster.spec().roles:
         yield "brokers", "process.roles", COMBINED, "broker"
 
 

@@ -51,7 +51,7 @@ def _client(version: str) -> str:
 
 
 def _nodes(need: ClusterNeed) -> str:
-    if need.external:
+    if not need.traits.planned:
         return "an external cluster"
     others = (
         (need.controllers, "dedicated controller"),

@@ -26,6 +26,7 @@ from ackbench.experiments.ledger.trial_manifest import (
 )
 from ackbench.experiments.messages.phrases import format_count, format_list, format_value
 from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind, traits_of
+from ackbench.experiments.sweep.cluster_kinds import CLUSTER_KINDS, ClusterTraits
 from ackbench.experiments.sweep.expectations import Expectation
 from ackbench.experiments.sweep.workload import Workload
 from ackbench.infra.kafka.broker_settings import shared_properties
@@ -148,6 +149,11 @@ class ClusterNeed(ClusterSpec):
     def _lift(cls, need: Any) -> Any:
         return lift_cluster(need)
 
+    @property
+    def traits(self) -> ClusterTraits:
+        """What the sweep may decide, reach and know of the cluster."""
+        return CLUSTER_KINDS["external" if self.external else "local"]
+
     def spec(self) -> ClusterSpec:
         """Return the specification from which `infra` starts the cluster."""
         return ClusterSpec(**{part.name: getattr(self, part.name) for part in fields(ClusterSpec)})
@@ -164,7 +170,7 @@ class ClusterNeed(ClusterSpec):
 
     def settings(self) -> dict[str, str]:
         """Return the brokers' effective settings, as far as they are known before the start."""
-        known = ClusterSpec(nodes=self.nodes) if self.external else self
+        known = self if self.traits.planned else ClusterSpec(nodes=self.nodes)
         return {**shared_properties(known), **self.broker}
 
 

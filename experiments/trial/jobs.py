@@ -34,17 +34,18 @@ ISOLATION_LEVEL: Final = "isolation.level"
 def topic_name(spec: TrialSpec) -> str:
     """Return the name of the trial's topic.
 
-    It has the sweep's id only in an external cluster: groups and transactional ids begin with it,
-    and their coordinators, which Kafka chooses by these names, are the same in a repeated sweep.
+    It has the sweep's id only in a cluster that others use: groups and transactional ids begin with
+    it, and their coordinators, which Kafka chooses by these names, are the same in a repeated
+    sweep.
     """
-    if spec.cluster.external:
+    if spec.cluster.traits.shared:
         return f"{external_prefix(spec.sweep_id)}{spec.trial_id}"
     return f"trial-{spec.trial_id}"
 
 
 def warm_up_topic(spec: TrialSpec) -> str:
     """Return the name of the topic that producers warm up with; the trials of a sweep share it."""
-    prefix = external_prefix(spec.sweep_id) if spec.cluster.external else "ackbench-"
+    prefix = external_prefix(spec.sweep_id) if spec.cluster.traits.shared else "ackbench-"
     return f"{prefix}warm-up"
 
 
@@ -98,8 +99,8 @@ def transactional_ids(spec: TrialSpec, topic: str) -> tuple[str, ...]:
 
 
 def _with_client_id(spec: TrialSpec, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return a client's settings; in an external cluster its id names the sweep."""
-    if not spec.cluster.external:
+    """Return a client's settings; in a cluster that others use its id names the sweep."""
+    if not spec.cluster.traits.shared:
         return dict(settings)
     return {**settings, CLIENT_ID: external_prefix(spec.sweep_id).removesuffix("-")}
 

@@ -106,7 +106,7 @@ def stored_batches(
         topic: the trial's topic.
         load_begin_ns: nanoseconds since the epoch.
     """
-    if spec.workload.keys.placement and not spec.cluster.external:
+    if spec.workload.keys.placement and spec.cluster.traits.started_here:
         for partition, batches in _batches_by_partition(cluster, topic):
             yield partition, count_by_second(batches, load_begin_ns // 1_000_000)
 
@@ -123,7 +123,7 @@ def batch_table(spec: TrialSpec, cluster: Cluster, topic: str) -> pa.Table | Non
         A table of the schema `BATCHES`; `None`: the producers are not idempotent, or the files of
         an external cluster are not accessible.
     """
-    if not is_idempotent(spec.producer) or spec.cluster.external:
+    if not (is_idempotent(spec.producer) and spec.cluster.traits.started_here):
         return None
     rows = [
         (

@@ -187,7 +187,7 @@ def _kept_on_failure(
         shutil.rmtree(failed, ignore_errors=True)
         for table in partial.glob("*.parquet") if full else ():
             table.unlink()
-        needed = missing_permission(str(error)) if spec.cluster.external else None
+        needed = missing_permission(str(error)) if spec.cluster.traits.shared else None
         more = "".join(f"; {sentence}" for sentence in (full, exited, needed) if sentence)
         text = f"{'; '.join((*first, str(error)))}{more}"
         with suppress(OSError):  # the error itself matters more

@@ -385,7 +385,7 @@ def _create_topics(spec: TrialSpec, cluster: Cluster) -> None:
         warm_up_topic(spec),
         partitions=2 * len(cluster.node_ids()),
         # A managed cluster may refuse any other factor than its own.
-        replication_factor=topics.BROKER_DEFAULT if spec.cluster.external else 1,
+        replication_factor=topics.BROKER_DEFAULT if spec.cluster.traits.shared else 1,
     )
     for name in _topic_names(spec):
         topics.create_topic(

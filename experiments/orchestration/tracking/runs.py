@@ -297,7 +297,7 @@ def _params(spec: TrialSpec, manifest: TrialManifest | None) -> dict[str, str]:
 
 def _cluster_params(cluster: ClusterNeed) -> dict[str, str]:
     """Return the cluster's composition under the names of an experiment's YAML file."""
-    if cluster.external:
+    if not cluster.traits.planned:
         return {
             "kafka.version": cluster.kafka_version,
             "nodes": str(cluster.nodes),

@@ -112,7 +112,7 @@ def comparable_settings(a: TrialSpec, b: TrialSpec) -> tuple[Settings, Settings]
     Of one and the other, the brokers' settings that both have are compared.
     """
     a_settings, b_settings = _settings_without_workload(a), _settings_without_workload(b)
-    if bool(a.cluster.external) == bool(b.cluster.external):
+    if a.cluster.traits.planned == b.cluster.traits.planned:
         return a_settings, b_settings
     common = _known_of_brokers(a).keys() & _known_of_brokers(b).keys()
     return _with_brokers(a_settings, a, common), _with_brokers(b_settings, b, common)
@@ -126,7 +126,7 @@ def _with_brokers(settings: Settings, spec: TrialSpec, names: Collection[str]) -
 
 def _known_of_brokers(spec: TrialSpec) -> Mapping[str, str]:
     """Return what an external cluster reported, or what ackbench sets."""
-    return spec.cluster.broker if spec.cluster.external else spec.cluster.settings()
+    return spec.cluster.settings() if spec.cluster.traits.planned else spec.cluster.broker
 
 
 def _compared_axes(a: Sequence[CellResult], b: Sequence[CellResult]) -> frozenset[str]:

@@ -328,10 +328,12 @@ def _of_cluster(cluster: ClusterNeed) -> dict[str, str | int]:
 
     Those of an external cluster may be unknown.
     """
-    if cluster.external and not cluster.features:
-        return {"broker_settings_known": bool(cluster.broker)}
-    return {
-        "broker_settings_known": not cluster.external or bool(cluster.broker),
+    known: dict[str, str | int] = {
+        "broker_settings_known": cluster.traits.planned or bool(cluster.broker)
+    }
+    if not cluster.traits.planned and not cluster.features:
+        return known
+    return known | {
         "kafka_version": cluster.kafka_version,
         "transaction_version": cluster.features.get("transaction.version", 0),
         "eligible_leader_replicas": cluster.features.get("eligible.leader.replicas.version", 0),

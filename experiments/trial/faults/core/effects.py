@@ -79,7 +79,7 @@ class Topology(Frozen):
             zookeepers=cluster.zookeepers,
             transactional=workload.transactions is not None,
             transaction_version=(
-                None if cluster.external else cluster.features.get("transaction.version", 0)
+                cluster.features.get("transaction.version", 0) if cluster.traits.planned else None
             ),
             client=client,
             session_timeout_ms=broker_session_timeout_ms(cluster.settings()),
