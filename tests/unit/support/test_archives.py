@@ -13,6 +13,7 @@ from support.archives import unpack_archive
 def test_an_archive_is_unpacked_with_and_without_filters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_filters: bool
 ) -> None:
+    """Its members are named and read in both."""
     (tmp_path / "file.txt").write_text("content")
     with tarfile.open(tmp_path / "archive.tar", "w") as tar:
         tar.add(tmp_path / "file.txt", "folder/file.txt")
