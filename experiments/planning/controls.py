@@ -17,6 +17,7 @@ from ackbench.experiments.ledger.trial_manifest import Cell, Role, Scalar
 from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.planning.axes import FAULT_PLACE, KnownNames, Scope, SettingPlace
 from ackbench.experiments.planning.cells import ACKS, IDEMPOTENCE
+from ackbench.experiments.planning.client_settings import ClientSettings
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.faults import fault_request, scalar_parameter
 from ackbench.experiments.planning.settings import (
@@ -48,15 +49,19 @@ class ResolvedCell:
 
     cell: Cell
     settings: CellSettings
-    refusal: str | None
-    """The client's own message if it refuses the settings; `None` if it accepts them."""
+    clients: ClientSettings
     role: Role = Role.CELL
     added: bool = False
     """Whether the cell was added as a control and is not one of the experiment's."""
 
+    @property
+    def refusal(self) -> str | None:
+        """The client's own message if it refuses the settings; `None` if it accepts them."""
+        return self.clients.refusal
 
-RefusalCheck = Callable[[CellSettings], str | None]
-"""Returns the client's own message if it refuses a cell's settings, else `None`."""
+
+ClientsOf = Callable[[CellSettings], ClientSettings]
+"""Returns the settings of a cell's clients, which its client has accepted or refused."""
 
 
 def add_controls(
@@ -64,7 +69,7 @@ def add_controls(
     cells: Sequence[ResolvedCell],
     places: Mapping[str, SettingPlace],
     known: KnownNames,
-    check_refusal: RefusalCheck,
+    clients_of: ClientsOf,
 ) -> tuple[ResolvedCell, ...]:
     """Return the cells with their roles, followed by the controls that are not among them.
 
@@ -75,7 +80,7 @@ def add_controls(
         cells: its cells.
         places: the setting of each axis.
         known: the names that the experiment may use.
-        check_refusal: asks a cell's client whether it accepts the settings.
+        clients_of: asks a cell's client whether it accepts the settings.
 
     Raises:
         ExperimentError: a control cannot run with the settings of these cells; the message says
@@ -84,7 +89,7 @@ def add_controls(
     accepted = [cell for cell in cells if cell.refusal is None]
     if not accepted:
         return tuple(cells)
-    builder = _ControlBuilder(experiment, accepted[0], places, known, check_refusal)
+    builder = _ControlBuilder(experiment, accepted[0], places, known, clients_of)
     # The control has idempotence unless other settings of the experiment do not allow it.
     controls = [
         builder.first_accepted(_control(accepted[0], idempotence) for idempotence in (True, False)),
@@ -176,7 +181,7 @@ class _ControlBuilder:
     first: ResolvedCell
     places: Mapping[str, SettingPlace]
     known: KnownNames
-    check_refusal: RefusalCheck
+    clients_of: ClientsOf
 
     def first_accepted(
         self, candidates: Iterable[_ControlRequirements]
@@ -208,7 +213,7 @@ class _ControlBuilder:
         }
         settings = self._resolve(requirements, cell, fault)
         return ResolvedCell(
-            cell, settings, self.check_refusal(settings), requirements.role, added=True
+            cell, settings, self.clients_of(settings), requirements.role, added=True
         )
 
     def _inherited(self, place: SettingPlace, fault: str, value: Scalar) -> Scalar:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from math import ceil
 from typing import Final
 
@@ -33,7 +34,6 @@ from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.external_cluster import check_cluster_access
 from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.planning.settings import (
-    CellSettings,
     check_property_value,
     resolve_settings,
 )
@@ -84,7 +84,7 @@ def plan(
     accepted = [cell for cell in cells if cell.refusal is None]
     own_cells = [cell.cell for cell in accepted if not cell.added]
     expected = tuple(expectations(experiment.expect, own_cells, places, known))
-    trials = tuple(_trials(experiment, sweep_id, accepted, librdkafka))
+    trials = tuple(_trials(experiment, sweep_id, accepted))
     refused = (cell for cell in cells if cell.refusal is not None)
     return Plan(
         sweep_id=sweep_id,
@@ -113,20 +113,15 @@ def _resolve_cells(
     librdkafka: ClientRules,
 ) -> tuple[ResolvedCell, ...]:
     """Return the experiment's cells with their settings, followed by added controls."""
-
-    def check_refusal(settings: CellSettings) -> str | None:
-        return client_settings(settings, librdkafka).refusal
-
+    clients_of = partial(client_settings, librdkafka=librdkafka)
     resolved = [
         (cell, resolve_settings(experiment, cell, places))
         for cell in expand_cells(experiment, known)
     ]
-    cells = tuple(
-        ResolvedCell(cell, settings, check_refusal(settings)) for cell, settings in resolved
-    )
+    cells = tuple(ResolvedCell(cell, settings, clients_of(settings)) for cell, settings in resolved)
     if not experiment.controls:
         return cells
-    return add_controls(experiment, cells, places, known, check_refusal)
+    return add_controls(experiment, cells, places, known, clients_of)
 
 
 def _check_names_and_values(
@@ -189,7 +184,7 @@ def _refused_cell(seed: int, cell: ResolvedCell, number: int) -> RefusedCell:
 
 
 def _trials(
-    experiment: Experiment, sweep_id: str, cells: Sequence[ResolvedCell], librdkafka: ClientRules
+    experiment: Experiment, sweep_id: str, cells: Sequence[ResolvedCell]
 ) -> Iterator[TrialSpec]:
     if len(cells) * experiment.repeats > MAX_TRIALS:
         added = sum(cell.added for cell in cells)
@@ -199,8 +194,7 @@ def _trials(
             "reduce the axes or the repeats"
         )
     for order, (cell, repeat) in enumerate(_in_order(experiment, cells)):
-        settings = cell.settings
-        clients = client_settings(settings, librdkafka)
+        settings, clients = cell.settings, cell.clients
         yield TrialSpec(
             sweep_id=sweep_id,
             trial_id=trial_id(order, experiment.seed, cell.cell, repeat),

@@ -139,13 +139,17 @@ def known_versions(home: Home | None = None) -> tuple[str, ...]:
 
     The files of some versions are part of ackbench; others are in a home's cache.
     """
-    folders = (FOLDER, cached_file(home or Home.from_environment(), "").parent)
-    versions = {
-        path.stem.removeprefix("kafka-")
-        for folder in folders
-        for path in folder.glob("kafka-*.json")
-    }
-    return tuple(sorted(versions, key=parse_version))
+    cached = _versions_in(cached_file(home or Home.from_environment(), "").parent)
+    return tuple(sorted(_own_versions() | cached, key=parse_version))
+
+
+def _versions_in(folder: Path) -> frozenset[str]:
+    return frozenset(path.stem.removeprefix("kafka-") for path in folder.glob("kafka-*.json"))
+
+
+@cache
+def _own_versions() -> frozenset[str]:
+    return _versions_in(FOLDER)
 
 
 def resolve_version(text: str, home: Home | None = None) -> str:
@@ -174,8 +178,7 @@ def nearest_version(version: str) -> str:
     Raises:
         InputError: the text is not a release from 2.8.0 on.
     """
-    known = known_versions()
-    if version in known:
+    if version in _own_versions() or version in (known := known_versions()):
         return version
     numbers = parse_client_version(version)
     line = [one for one in known if parse_version(one)[:2] == numbers[:2]]
