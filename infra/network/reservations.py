@@ -26,7 +26,9 @@ from ackbench.infra.kafka.kraft import LOOPBACK
 
 _LOWEST_PORT, _HIGHEST_PORT = 10240, 65535
 _PORT_RANGE_SIZE: Final = 12000
-_SUBNETS: Final = tuple(ipaddress.IPv4Network("198.18.0.0/15").subnets(new_prefix=24))
+_ALL_SUBNETS: Final = ipaddress.IPv4Network("198.18.0.0/15")
+_SUBNETS: Final = 2 ** (24 - _ALL_SUBNETS.prefixlen)
+"""How many subnets of 256 addresses there are."""
 _LIST_ROUTES: Final = ("ip", "-json", "route", "show", "table", "all")
 
 
@@ -53,11 +55,11 @@ class SubnetReservation:
     @property
     def host_address(self) -> str:
         """This machine's address in the subnet."""
-        return str(_SUBNETS[self.index][1])
+        return str(_subnet(self.index)[1])
 
     def node_address(self, index: int) -> str:
         """Return the address of a node by its index, which is 0 for node 1."""
-        return str(_SUBNETS[self.index][index + 2])
+        return str(_subnet(self.index)[index + 2])
 
     def release(self) -> None:
         """Let other clusters have the subnet."""
@@ -89,10 +91,10 @@ def reserve_subnet() -> SubnetReservation:
         MachineError: no subnet is free.
     """
     routed = _routed_networks()
-    first = random.randrange(len(_SUBNETS))  # noqa: S311 - only spreads clusters
-    for step in range(len(_SUBNETS)):
-        index = (first + step) % len(_SUBNETS)
-        if any(_SUBNETS[index].overlaps(network) for network in routed):
+    first = random.randrange(_SUBNETS)  # noqa: S311 - only spreads clusters
+    for step in range(_SUBNETS):
+        index = (first + step) % _SUBNETS
+        if any(_subnet(index).overlaps(network) for network in routed):
             continue
         lock = _lock(f"subnet-{index}")
         if lock is not None:
@@ -100,6 +102,10 @@ def reserve_subnet() -> SubnetReservation:
     raise MachineError(
         "no subnet of 198.18.0.0/15 is free: other clusters or this machine's routes use them all"
     )
+
+
+def _subnet(index: int) -> ipaddress.IPv4Network:
+    return ipaddress.IPv4Network((_ALL_SUBNETS[256 * index], 24))
 
 
 def _candidate_ports() -> Iterator[int]:

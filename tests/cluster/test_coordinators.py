@@ -71,7 +71,7 @@ def test_the_coordinator_of_an_id_is_the_node_that_the_brokers_name(cluster: Loc
     admin = topics.admin_client(cluster.bootstrap_servers)
     for group in IDS:
         commit_once(cluster, group)
-    compared: list[tuple[dict[str, int], dict[str, int]]] = []
+    compared: list[tuple[dict[str, int | None], dict[str, int]]] = []
 
     def several_are_named() -> bool:
         elected = admin.elect_leaders(ElectionType.PREFERRED, None)

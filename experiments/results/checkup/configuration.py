@@ -92,10 +92,11 @@ class Configuration(Frozen):
     def effective_broker(self) -> dict[str, str]:
         """Return the properties that all brokers share, defaults included."""
         effective = {**defaults_of(self.kafka.broker), **self.broker}
+        has_zookeepers = self.zookeepers > 0
         return {
             name: value
             for name, value in effective.items()
-            if name not in _OF_ONE_NODE and (self.zookeepers or not name.startswith(_ZOOKEEPER))
+            if name not in _OF_ONE_NODE and (has_zookeepers or not name.startswith(_ZOOKEEPER))
         }
 
     def effective_topic(self) -> dict[str, str]:

@@ -41,6 +41,7 @@ GUARANTEES: Final[tuple[Guarantee, ...]] = (
     reprocessing.NO_REPROCESSING,
 )
 """In the order in which they are judged and shown."""
+_BY_NAME: Final = {guarantee.name: guarantee for guarantee in GUARANTEES}
 
 
 def guarantee_named(name: str | Guarantee) -> Guarantee:
@@ -49,10 +50,10 @@ def guarantee_named(name: str | Guarantee) -> Guarantee:
     Raises:
         ValueError: there is none of this name.
     """
-    for guarantee in GUARANTEES:
-        if guarantee.name == str(name):
-            return guarantee
-    raise ValueError(f"unknown guarantee {name}; allowed: {', '.join(map(str, GUARANTEES))}")
+    found = name if isinstance(name, Guarantee) else _BY_NAME.get(str(name))
+    if found is None:
+        raise ValueError(f"unknown guarantee {name}; allowed: {', '.join(_BY_NAME)}")
+    return found
 
 
 NamedGuarantee = Annotated[Guarantee, PlainValidator(guarantee_named), PlainSerializer(str)]

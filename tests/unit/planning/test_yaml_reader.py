@@ -7,11 +7,18 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.planning.yaml_reader import dump_yaml, parse_values, parse_yaml
+from ackbench.experiments.planning.yaml_reader import (
+    _FastLoader,
+    _PlainLoader,
+    dump_yaml,
+    parse_values,
+    parse_yaml,
+)
 
 LETTERS = string.ascii_letters + string.digits + "-+._:,#&*!|>'\"%@`?~[]{}= \n\té"
 SCALARS = st.one_of(
@@ -21,6 +28,21 @@ SCALARS = st.one_of(
     st.none(),
     st.floats(allow_nan=False, allow_infinity=False),
 )
+
+
+@given(text=st.text(LETTERS, max_size=60))
+@settings(max_examples=300)
+def test_libyamls_parser_and_pyyamls_give_the_same_value(text: str) -> None:
+    """Of any text that both take. Libyaml alone takes a tab at the end of a line, as YAML 1.2."""
+
+    def value_with(loader: type[yaml.SafeLoader]) -> object:
+        try:
+            return repr(yaml.load(text, Loader=loader))  # noqa: S506 - the loaders under test
+        except (yaml.YAMLError, ValueError, RecursionError):
+            return None
+
+    values = {value_with(_FastLoader), value_with(_PlainLoader)} - {None}
+    assert len(values) <= 1
 
 
 @pytest.mark.parametrize(
