@@ -15,15 +15,9 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from ackbench.experiments.ledger.planned import EQUAL, JAVA, UNKNOWN_VERSION, read_planned
-from ackbench.experiments.ledger.schema import (
-    ACKED,
-    COMMITTED,
-    OPTIONAL_TABLES,
-    OUTPUT,
-    TABLES,
-    Source,
-)
+from ackbench.experiments.ledger.schema import OPTIONAL_TABLES, OUTPUT, TABLES
 from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.ledger.terms import ACKED, COMMITTED, Source
 from ackbench.experiments.ledger.trial_manifest import (
     Cell,
     FaultEvidence,

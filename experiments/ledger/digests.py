@@ -10,12 +10,14 @@ import hashlib
 import os
 import re
 import stat
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import pyarrow.fs as pafs
 from pydantic import BaseModel, ConfigDict
 
 from ackbench.experiments.ledger.documents import with_version, without_version
+
+if TYPE_CHECKING:
+    import pyarrow.fs as pafs
 
 _BLOCK_BYTES: Final = 1 << 20
 _MOST_READ_BYTES: Final = 64 << 20

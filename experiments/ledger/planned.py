@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-import pyarrow.fs as pafs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ackbench.experiments.ledger.digests import InvalidLedger, read_bounded, without_digest
@@ -25,6 +24,9 @@ from ackbench.experiments.ledger.trial_manifest import (
     Scalar,
     TrialManifest,
 )
+
+if TYPE_CHECKING:
+    import pyarrow.fs as pafs
 
 PLAN: Final = "plan.json"
 

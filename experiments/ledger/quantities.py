@@ -17,11 +17,9 @@ from enum import Enum, StrEnum
 from itertools import groupby
 from typing import Annotated, Any, Final, Generic, Self, TypeVar, get_args
 
-import pyarrow as pa
 from pydantic import model_validator
 from pydantic.fields import FieldInfo
 
-from ackbench.experiments.ledger.schema import nullable, required
 from ackbench.experiments.ledger.trial_manifest import Frozen
 
 
@@ -586,19 +584,6 @@ def values_of(
     """
     here = [] if row is None else [field for field in fields if field.source is source]
     return {field.name: field.in_row(row or {}) for field in here}
-
-
-def columns_of(source: QuantitySource) -> list[pa.Field]:
-    """Return the columns of quantities in a table that they come from."""
-    return [_column(place) for place in TRIAL_PLACES if place.quantity.source is source]
-
-
-def _column(place: Place) -> pa.Field:
-    quantity = place.quantity
-    # The table of copies has only rows of trials that have all of them.
-    kind = nullable if quantity.null and quantity.source is QuantitySource.TRIALS else required
-    is_rate = quantity.unit is QuantityUnit.RECORDS_PER_S
-    return kind(place.column, pa.float64() if is_rate else pa.int64())
 
 
 CELL_FIELDS: Final = fields_of(CellQuantities[float])

@@ -12,7 +12,8 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from ackbench.experiments.ledger.digests import digest_file, with_digest
-from ackbench.experiments.ledger.schema import LEDGER_VERSION, OPTIONAL_TABLES, TABLES
+from ackbench.experiments.ledger.schema import OPTIONAL_TABLES, TABLES
+from ackbench.experiments.ledger.terms import LEDGER_VERSION
 from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST, TrialManifest
 
 ROW_GROUP_ROWS: Final = 262_144

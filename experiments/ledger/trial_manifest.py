@@ -20,7 +20,7 @@ from pydantic_core import from_json
 from ackbench.experiments.ledger.digests import FileDigest, InvalidLedger, without_digest
 from ackbench.experiments.ledger.documents import why_unreadable
 from ackbench.experiments.ledger.moved import lift_cell, lift_label
-from ackbench.experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS, other_version
+from ackbench.experiments.ledger.terms import LEDGER_VERSION, READABLE_VERSIONS, other_version
 
 TRIAL_MANIFEST: Final = "trial.json"
 

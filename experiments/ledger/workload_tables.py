@@ -11,10 +11,29 @@ from typing import Final
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.quantities import QuantitySource, columns_of
+from ackbench.experiments.ledger.quantities import (
+    TRIAL_PLACES,
+    Place,
+    QuantitySource,
+    QuantityUnit,
+)
 from ackbench.experiments.ledger.schema import count, nullable, required, text
 
 # Consumer groups.
+
+
+def columns_of(source: QuantitySource) -> list[pa.Field]:
+    """Return the columns of quantities in a table that they come from."""
+    return [_column(place) for place in TRIAL_PLACES if place.quantity.source is source]
+
+
+def _column(place: Place) -> pa.Field:
+    quantity = place.quantity
+    # The table of copies has only rows of trials that have all of them.
+    kind = nullable if quantity.null and quantity.source is QuantitySource.TRIALS else required
+    is_rate = quantity.unit is QuantityUnit.RECORDS_PER_S
+    return kind(place.column, pa.float64() if is_rate else pa.int64())
+
 
 GROUPS: Final = pa.schema(
     [

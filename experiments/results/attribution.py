@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.ledger.result_tables import Anomaly, Cause, Phase
+from ackbench.experiments.ledger.result_terms import Anomaly, Cause, Phase
 from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.results.rows import Row
 

@@ -15,7 +15,7 @@ from ackbench.experiments.ledger.quantities import (
     QuantitySource,
     values_of,
 )
-from ackbench.experiments.ledger.result_tables import QUANTILES, LatencyKind
+from ackbench.experiments.ledger.result_terms import QUANTILES, LatencyKind
 from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, Cell, Status
 from ackbench.experiments.results.models import (
     CellResult,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.ledger.result_tables import OutageStep, Side
+from ackbench.experiments.ledger.result_terms import OutageStep, Side
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.results.rows import Row
 

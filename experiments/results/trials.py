@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ackbench.experiments.ledger.quantities import TRIAL_FIELDS, QuantitySource, values_of
-from ackbench.experiments.ledger.result_tables import (
+from ackbench.experiments.ledger.result_terms import (
     MIN_OUTAGE_NS,
     QUANTILES,
     TIMELINE_SLOT_NS,

@@ -14,7 +14,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field
 
 from ackbench.experiments.ledger.quantities import MEASURES, QuantityUnit
-from ackbench.experiments.ledger.result_tables import QUANTILES, LatencyKind
+from ackbench.experiments.ledger.result_terms import QUANTILES, LatencyKind
 from ackbench.experiments.ledger.trial_manifest import Cell, Frozen, Scalar
 from ackbench.experiments.sweep.cell_names import setting_text
 

@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass
 from ackbench.experiments.errors import ExperimentError, LedgerError
 from ackbench.experiments.ledger.moved import lift_cluster
 from ackbench.experiments.ledger.planned import Composition, FaultRequest
-from ackbench.experiments.ledger.schema import LEDGER_VERSION
+from ackbench.experiments.ledger.terms import LEDGER_VERSION
 from ackbench.experiments.ledger.trial_manifest import (
     Cell,
     Frozen,

@@ -9,7 +9,8 @@ from typing import Final, Self
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.schema import BATCHES, Source
+from ackbench.experiments.ledger.schema import BATCHES
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.trial.clients.settings.librdkafka import is_idempotent

@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Final, Self
 
-from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.trial.events.clock import epoch_ns, now_ns
 from ackbench.experiments.trial.events.journal import BROKER_LEFT, EXITED, Event, Journal
 from ackbench.infra.cluster.interface import Cluster

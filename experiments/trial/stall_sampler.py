@@ -15,7 +15,6 @@ from functools import partial
 from itertools import count
 from typing import Final, Self
 
-from ackbench.experiments.ledger.schema import Source
 from ackbench.experiments.ledger.stalls import (
     HARNESS,
     RELAY,
@@ -24,6 +23,7 @@ from ackbench.experiments.ledger.stalls import (
     Stall,
     StallSampling,
 )
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.trial.events.clock import epoch_ns, now_ns
 from ackbench.experiments.trial.events.journal import Event, Journal
 from ackbench.experiments.trial.faults.core.context import HeldNodes

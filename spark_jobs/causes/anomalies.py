@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackbench.experiments.ledger.result_tables import Anomaly
+from ackbench.experiments.ledger.result_terms import Anomaly
 from ackbench.spark_jobs.causes.anomalous_records import (
     APPENDED_RANGES,
     SuspectRecords,

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackbench.experiments.ledger.result_tables import Anomaly
+from ackbench.experiments.ledger.result_terms import Anomaly
 from ackbench.spark_jobs.io.arrays import LogRows, UnitArrays
 from ackbench.spark_jobs.io.columns import (
     ABORTED_CODE,

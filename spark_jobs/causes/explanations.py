@@ -21,14 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackbench.experiments.ledger.result_tables import (
-    ANOMALIES,
-    ANOMALY_ROWS,
-    ATTRIBUTION,
-    Anomaly,
-    Cause,
-    Phase,
-)
+from ackbench.experiments.ledger.result_tables import ANOMALIES, ATTRIBUTION
+from ackbench.experiments.ledger.result_terms import ANOMALY_ROWS, Anomaly, Cause, Phase
 from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.spark_jobs.causes.evidence import ISR, TrialEvidence
 from ackbench.spark_jobs.causes.rules import (

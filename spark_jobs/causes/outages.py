@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ackbench.experiments.ledger.result_tables import MIN_OUTAGE_NS, OutageStep, Side
+from ackbench.experiments.ledger.result_terms import MIN_OUTAGE_NS, OutageStep, Side
 from ackbench.spark_jobs.causes.evidence import (
     BECAME_LEADER,
     LEADER,

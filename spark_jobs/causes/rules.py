@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ackbench.experiments.ledger.result_tables import Anomaly, Cause
+from ackbench.experiments.ledger.result_terms import Anomaly, Cause
 from ackbench.spark_jobs.causes.evidence import (
     TOPIC_DELETED,
     TOPIC_RECREATED,

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ackbench.experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
+from ackbench.experiments.ledger.terms import ABORTED, ACKED, REJECTED, UNKNOWN
 
 IntColumn = NDArray[np.integer[Any]]
 """Times, offsets and sequence numbers have 64 bits, partitions, nodes and producers 32."""

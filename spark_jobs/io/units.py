@@ -26,16 +26,8 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from ackbench.experiments.ledger.digests import InvalidLedger
-from ackbench.experiments.ledger.schema import (
-    ABANDONED,
-    ABORTED,
-    COMMITTED,
-    FENCED,
-    OPTIONAL_TABLES,
-    OUTPUT,
-    TABLES,
-    UNKNOWN,
-)
+from ackbench.experiments.ledger.schema import OPTIONAL_TABLES, OUTPUT, TABLES
+from ackbench.experiments.ledger.terms import ABANDONED, ABORTED, COMMITTED, FENCED, UNKNOWN
 from ackbench.experiments.ledger.validation import optional_tables
 from ackbench.spark_jobs.io.columns import (
     Columns,

@@ -23,7 +23,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from ackbench.experiments.ledger.result_tables import MIN_OUTAGE_NS, Side
+from ackbench.experiments.ledger.result_terms import MIN_OUTAGE_NS, Side
 from ackbench.experiments.ledger.trial_manifest import Phases, TrialManifest
 from ackbench.spark_jobs.io.arrays import Attempts, Reads, UnitArrays
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn

@@ -11,13 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.result_tables import (
-    CELLS,
-    QUANTILES,
-    SUMMARIZED_COLUMNS,
-    SUMMED_COLUMNS,
-    Phase,
-)
+from ackbench.experiments.ledger.result_tables import CELLS, SUMMARIZED_COLUMNS, SUMMED_COLUMNS
+from ackbench.experiments.ledger.result_terms import QUANTILES, Phase
 from ackbench.experiments.ledger.trial_manifest import Status
 
 Row = Mapping[str, Any]

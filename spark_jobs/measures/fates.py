@@ -6,7 +6,7 @@
                   PHANTOM if it was never attempted
     CORRUPT     = rows of the log that are not intact: copies of no record
 
-The first nine fates of `experiments.ledger.result_tables.Fate` add up to the attempts, and all
+The first nine fates of `experiments.ledger.result_terms.Fate` add up to the attempts, and all
 copies to the visible rows of the log (`docs/metrics.md`).
 """
 
@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ackbench.experiments.ledger.result_tables import Fate
-from ackbench.experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
+from ackbench.experiments.ledger.result_terms import Fate
+from ackbench.experiments.ledger.terms import ABORTED, ACKED, REJECTED, UNKNOWN
 from ackbench.spark_jobs.io.arrays import Attempts, LogRows, RecordIds
 from ackbench.spark_jobs.io.columns import NO_NUMBER, OUTCOMES, IntColumn
 from ackbench.spark_jobs.measures.measure import (

@@ -21,7 +21,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from ackbench.experiments.ledger.result_tables import HISTOGRAM, QUANTILES, LatencyKind, Phase
+from ackbench.experiments.ledger.result_tables import HISTOGRAM
+from ackbench.experiments.ledger.result_terms import QUANTILES, LatencyKind, Phase
 from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.spark_jobs.io.arrays import Attempts, Reads
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NULL, IntColumn

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
+from ackbench.experiments.ledger.result_terms import TIMELINE_SLOT_NS
 from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.spark_jobs.io.arrays import Attempts, Reads
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NULL

@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from ackbench.experiments.ledger.schema import ABANDONED, ABORTED, COMMITTED, FENCED, UNKNOWN
+from ackbench.experiments.ledger.terms import ABANDONED, ABORTED, COMMITTED, FENCED, UNKNOWN
 from ackbench.spark_jobs.io.arrays import Attempts
 from ackbench.spark_jobs.io.columns import (
     ABORTED_CODE,

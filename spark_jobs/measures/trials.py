@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from ackbench.experiments.ledger.digests import InvalidLedger
-from ackbench.experiments.ledger.result_tables import Anomaly, LatencyKind
-from ackbench.experiments.ledger.schema import ACKED
+from ackbench.experiments.ledger.result_terms import Anomaly, LatencyKind
+from ackbench.experiments.ledger.terms import ACKED
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.spark_jobs.measures.latency import LatencyMeasure
 from ackbench.spark_jobs.measures.measure import MeasuredTrial

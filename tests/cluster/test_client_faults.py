@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_spec
 
-from ackbench.experiments.ledger.schema import UNKNOWN
 from ackbench.experiments.ledger.stalls import STALLED, Stall, StallCause
+from ackbench.experiments.ledger.terms import UNKNOWN
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.sweep.folder import SweepFolder

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from support.reference.values import ValueFields, decode, encode
 from support.wheels import offer_installed
 
-from ackbench.experiments.ledger.schema import ACKED
+from ackbench.experiments.ledger.terms import ACKED
 from ackbench.experiments.trial.clients.consumer.final_read import read_log
 from ackbench.experiments.trial.clients.consumer.process import (
     ConsumerJob,

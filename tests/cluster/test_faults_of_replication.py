@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_spec
 
-from ackbench.experiments.ledger.schema import ACKED
+from ackbench.experiments.ledger.terms import ACKED
 from ackbench.experiments.ledger.trial_manifest import Keys, Status, TrialManifest
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.faults import fault_request

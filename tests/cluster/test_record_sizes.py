@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from ackbench.experiments.ledger.schema import ACKED, REJECTED
+from ackbench.experiments.ledger.terms import ACKED, REJECTED
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.trial.clients.consumer.final_read import read_log

@@ -15,7 +15,7 @@ import pytest
 from support.builders.records import a_spec
 from support.measured import measure_ledger
 
-from ackbench.experiments.ledger.result_tables import MIN_OUTAGE_NS, Side
+from ackbench.experiments.ledger.result_terms import MIN_OUTAGE_NS, Side
 from ackbench.experiments.ledger.stalls import (
     STALLED,
     STALLS_SAMPLED,

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_spec
 
-from ackbench.experiments.ledger.schema import ACKED
+from ackbench.experiments.ledger.terms import ACKED
 from ackbench.experiments.ledger.trial_manifest import Keys, TrialManifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, TrialSpec, Workload

@@ -8,7 +8,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.schema import EPOCHS, EVENTS, Source
+from ackbench.experiments.ledger.schema import EPOCHS, EVENTS
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.spark_jobs.planted import PlantedEpoch, PlantedEvent
 

@@ -20,8 +20,9 @@ import pyarrow as pa
 from perf.crash_evidence import BEGIN_NS, CRASHED_LEADERS, Crash, fault_tables
 from support.builders.records import a_record, no_rows, planned_as
 
-from ackbench.experiments.ledger.schema import ACKED, LOG, READS, REJECTED, TABLES, UNKNOWN
+from ackbench.experiments.ledger.schema import LOG, READS, TABLES
 from ackbench.experiments.ledger.seal import seal_files, write_table
+from ackbench.experiments.ledger.terms import ACKED, REJECTED, UNKNOWN
 from ackbench.experiments.ledger.trial_manifest import (
     FaultEvidence,
     Phases,

@@ -25,7 +25,7 @@ from support.command_line import ackbench
 from support.measured import measure_planted
 
 from ackbench.experiments.errors import SparkError
-from ackbench.experiments.ledger.result_tables import ANOMALY_ROWS
+from ackbench.experiments.ledger.result_terms import ANOMALY_ROWS
 from ackbench.experiments.ledger.schema import ATTEMPTS
 from ackbench.experiments.ledger.seal import seal
 from ackbench.experiments.results import spark_job

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from ackbench.experiments.ledger.quantities import CELL_PLACES, TRIAL_PLACES, Place, QuantityUnit
-from ackbench.experiments.ledger.result_tables import LatencyKind
+from ackbench.experiments.ledger.result_terms import LatencyKind
 from ackbench.experiments.results.comparing.comparison import ComparedCell
 from ackbench.experiments.results.comparing.differences import Difference
 from ackbench.experiments.results.models import CellResult, ExpectationResult, TrialResult

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
+from ackbench.experiments.ledger.result_terms import TIMELINE_SLOT_NS
 from ackbench.experiments.pages.live.events import PartitionHistory
 from ackbench.experiments.pages.live.slots import SlotCounts
 from ackbench.experiments.pages.live.trial import LiveTrial, TrialFigures

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
+from ackbench.experiments.ledger.result_terms import TIMELINE_SLOT_NS
 from ackbench.experiments.trial.clients.process.mapped_file import Column
 
 _GROW_SLOTS: Final = 1024

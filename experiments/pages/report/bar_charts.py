@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ackbench.experiments.ledger.result_tables import OutageStep
+from ackbench.experiments.ledger.result_terms import OutageStep
 from ackbench.experiments.pages.report.drawing import (
     BLUE,
     FAINT,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ackbench.experiments.ledger.quantities import CopyCounts, TransactionCounts
-from ackbench.experiments.ledger.result_tables import ANOMALY_ROWS
+from ackbench.experiments.ledger.result_terms import ANOMALY_ROWS
 from ackbench.experiments.messages.phrases import format_list, plural
 from ackbench.experiments.pages.report.data import ReportData
 from ackbench.experiments.results.cells import judged_trials

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.result_tables import LatencyKind, Phase, Side
+from ackbench.experiments.ledger.result_terms import LatencyKind, Phase, Side
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.pages.report.bar_charts import (
     STEP_LABELS,

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import require_regular_file
 from ackbench.experiments.ledger.result_tables import HISTOGRAM
-from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.results.cells import cell_key
 from ackbench.experiments.results.lessons.finding import Finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
+from ackbench.experiments.ledger.result_terms import TIMELINE_SLOT_NS
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.pages.report.data import LeaderChange
 from ackbench.experiments.pages.report.drawing import (

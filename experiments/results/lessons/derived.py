@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import gcd
 from typing import Final
 
-from ackbench.experiments.ledger.result_tables import OutageStep, Side
+from ackbench.experiments.ledger.result_terms import OutageStep, Side
 from ackbench.experiments.ledger.workload_tables import LoadQuantity
 from ackbench.experiments.results.lessons.finding import (
     FindingInput,

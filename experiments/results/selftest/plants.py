@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ackbench.experiments.ledger.result_tables import QUANTILES, Fate, LatencyKind
-from ackbench.experiments.ledger.schema import ACKED, COMMITTED, REJECTED, UNKNOWN
+from ackbench.experiments.ledger.result_terms import QUANTILES, Fate, LatencyKind
+from ackbench.experiments.ledger.terms import ACKED, COMMITTED, REJECTED, UNKNOWN
 from ackbench.experiments.results.selftest.ledger_copy import LedgerCopy, Rows
 
 Flags = npt.NDArray[np.bool_]

@@ -11,7 +11,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.schema import EVENTS, Source
+from ackbench.experiments.ledger.schema import EVENTS
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.trial.events.clock import now_ns
 
 JOURNAL_FILE: Final = "diary.jsonl"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ackbench.experiments.ledger.result_tables import Anomaly
+from ackbench.experiments.ledger.result_terms import Anomaly
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances, has_group
 from ackbench.experiments.verdicts.guarantees.guarantee import Answer, Guarantee, Words

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ackbench.experiments.ledger.quantities import TRIAL_PLACES
-from ackbench.experiments.ledger.result_tables import Anomaly
+from ackbench.experiments.ledger.result_terms import Anomaly
 from ackbench.experiments.ledger.trial_manifest import Role
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
 from ackbench.experiments.verdicts.guarantees.rules import Rule, first_rule

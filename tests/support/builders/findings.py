@@ -14,7 +14,7 @@ from typing import Any
 
 from support.builders.sweeps import Truth, measured_sweep
 
-from ackbench.experiments.ledger.result_tables import OutageStep, Side
+from ackbench.experiments.ledger.result_terms import OutageStep, Side
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar, Status
 from ackbench.experiments.results.lessons.finding import FindingInput
 from ackbench.experiments.results.models import CellResult, FaultResult, SweepResults, TrialResult

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from support.builders.simulation import MS, InFlight, Simulation
 
-from ackbench.experiments.ledger.schema import ABANDONED, ACKED, Source
 from ackbench.experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallCause
+from ackbench.experiments.ledger.terms import ABANDONED, ACKED, Source
 from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.spark_jobs.planted import (
     PlantedAttempt,

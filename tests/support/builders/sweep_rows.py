@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from ackbench.experiments.ledger.result_tables import LatencyKind, OutageStep, Phase, Side
+from ackbench.experiments.ledger.result_terms import LatencyKind, OutageStep, Phase, Side
 from ackbench.experiments.ledger.trial_manifest import Cell, TrialManifest
 from ackbench.experiments.results.models import TrialResult
 

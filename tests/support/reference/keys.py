@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from support.reference.hashing import crc32_partition, key_bytes, murmur2_partition
 
-from ackbench.experiments.ledger.schema import ACKED
+from ackbench.experiments.ledger.terms import ACKED
 from ackbench.spark_jobs.planted import PlantedTrial
 
 Counts = dict[str, int | None]

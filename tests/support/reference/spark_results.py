@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from support.reference.results import COUNTS, PlainGap, PlainTrial
 
-from ackbench.experiments.ledger.result_tables import QUANTILES
+from ackbench.experiments.ledger.result_terms import QUANTILES
 
 Row = Mapping[str, Any]
 

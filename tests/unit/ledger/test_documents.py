@@ -26,7 +26,7 @@ from ackbench.experiments.ledger.documents import (
 from ackbench.experiments.ledger.location import open_location
 from ackbench.experiments.ledger.planned import parse_planned
 from ackbench.experiments.ledger.results_manifest import ResultsManifest, parse_results_manifest
-from ackbench.experiments.ledger.schema import LEDGER_VERSION
+from ackbench.experiments.ledger.terms import LEDGER_VERSION
 from ackbench.experiments.ledger.trial_manifest import parse_trial_manifest
 from ackbench.experiments.orchestration.tracking.store import (
     TRACKED_FILE,

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ackbench.experiments.ledger.result_tables import ATTRIBUTION, Anomaly, Cause
+from ackbench.experiments.ledger.result_tables import ATTRIBUTION
+from ackbench.experiments.ledger.result_terms import Anomaly, Cause
 from ackbench.experiments.results.attribution import (
     AttributionRow,
     cause_summaries,

@@ -25,7 +25,7 @@ from ackbench.experiments.ledger.result_tables import (
     RESULTS,
     TRIALS,
 )
-from ackbench.experiments.ledger.schema import LEDGER_VERSION
+from ackbench.experiments.ledger.terms import LEDGER_VERSION
 from ackbench.experiments.ledger.trial_manifest import Cell, FaultEvidence, Phases, Status
 from ackbench.experiments.results.judgements import named_records
 from ackbench.experiments.results.read import SweepResults, read_results

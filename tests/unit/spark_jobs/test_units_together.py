@@ -33,7 +33,8 @@ from support.reference.results import plain_result
 from support.reference.spark_results import to_plain_trials
 from support.tiers import examples
 
-from ackbench.experiments.ledger.schema import TABLES, Source
+from ackbench.experiments.ledger.schema import TABLES
+from ackbench.experiments.ledger.terms import Source
 from ackbench.spark_jobs.planted import PlantedAttempt, PlantedEvent, PlantedLogRow, PlantedTrial
 
 HISTORIES = int(os.environ.get("ACKBENCH_UNIT_HISTORIES", examples(60)))

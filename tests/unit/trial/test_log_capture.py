@@ -7,7 +7,7 @@ from typing import cast
 
 from support.builders.records import a_spec
 
-from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.sweep.plan import ClusterNeed, ExternalAccess, TrialSpec
 from ackbench.experiments.trial.log_capture import batch_table, to_event
 from ackbench.infra.cluster.interface import Cluster

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.events.journal import Event, Journal
 from ackbench.experiments.trial.metadata_poller import MetadataChanges

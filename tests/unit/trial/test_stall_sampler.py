@@ -14,7 +14,6 @@ from dataclasses import replace
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from ackbench.experiments.ledger.schema import Source
 from ackbench.experiments.ledger.stalls import (
     STALLED,
     STALLS_SAMPLED,
@@ -22,6 +21,7 @@ from ackbench.experiments.ledger.stalls import (
     StallCause,
     StallSampling,
 )
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.trial.events.journal import Journal
 from ackbench.experiments.trial.faults.core.context import HeldNodes
 from ackbench.experiments.trial.stall_sampler import StallSampler, WatchedProcess

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.ledger.result_tables import MIN_OUTAGE_NS
+from ackbench.experiments.ledger.result_terms import MIN_OUTAGE_NS
 from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.results.lessons.criterion import conclude, outcome
 from ackbench.experiments.results.lessons.finding import (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from ackbench.experiments.ledger.result_tables import MIN_OUTAGE_NS, OutageStep, Side
+from ackbench.experiments.ledger.result_terms import MIN_OUTAGE_NS, OutageStep, Side
 from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.messages.phrases import format_list
 from ackbench.experiments.results.lessons.criterion import conclude, outcome

@@ -13,7 +13,8 @@ from typing import Final, Self
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.schema import READS, Source
+from ackbench.experiments.ledger.schema import READS
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.trial.clients.group.jobs import GroupJob, GroupResult
 from ackbench.experiments.trial.clients.group.member import MEMBER_CRASHED
 from ackbench.experiments.trial.clients.group.offsets import committed_offsets, wait_until_committed

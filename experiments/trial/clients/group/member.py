@@ -18,7 +18,7 @@ from typing import Annotated, Final
 import pyarrow as pa
 from pydantic import Field
 
-from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.ledger.trial_manifest import Frozen, Keys
 from ackbench.experiments.sweep.workload import Commit
 from ackbench.experiments.trial.clients.consumer.reads import load_reads, to_reads_table

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.trial.events.journal import Event
 from ackbench.infra.kafka.logs import INT32, LONGEST_LINE, TIMESTAMP, end_of_millisecond
 from ackbench.infra.kafka.secrets import is_reference

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ackbench.experiments.ledger.schema import REJECTED, UNKNOWN
+from ackbench.experiments.ledger.terms import REJECTED, UNKNOWN
 from ackbench.experiments.trial.clients.programs.tables import NO_CODE
 
 CODES: Final[dict[str, int]] = {

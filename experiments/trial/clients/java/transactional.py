@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackbench.experiments.ledger.schema import REJECTED
+from ackbench.experiments.ledger.terms import REJECTED
 from ackbench.experiments.ledger.trial_manifest import ProducerSummary
 from ackbench.experiments.trial.clients.java.outcomes import classify_exception
 from ackbench.experiments.trial.clients.process.mapped_file import Records

@@ -31,7 +31,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from ackbench.experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
+from ackbench.experiments.ledger.schema import ATTEMPTS
+from ackbench.experiments.ledger.terms import ACKED, REJECTED, UNKNOWN
 from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.trial.clients.process.mapped_file import Column, Records
 from ackbench.experiments.trial.clients.record.keys import record_keys

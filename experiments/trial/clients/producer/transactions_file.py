@@ -16,14 +16,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from ackbench.experiments.ledger.schema import (
-    ABANDONED,
-    ABORTED,
-    COMMITTED,
-    FENCED,
-    TRANSACTIONS,
-    UNKNOWN,
-)
+from ackbench.experiments.ledger.schema import TRANSACTIONS
+from ackbench.experiments.ledger.terms import ABANDONED, ABORTED, COMMITTED, FENCED, UNKNOWN
 from ackbench.experiments.trial.clients.process.mapped_file import Column, Records
 from ackbench.infra.errors import HarnessError
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from ackbench.experiments.ledger.schema import UNKNOWN
+from ackbench.experiments.ledger.terms import UNKNOWN
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.trial.clients.programs.dialect import Launch, Role
 from ackbench.experiments.trial.clients.programs.tables import NO_CODE

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackbench.experiments.ledger.schema import ACKED, ATTEMPTS, READS, REJECTED, UNKNOWN
+from ackbench.experiments.ledger.schema import ATTEMPTS, READS
+from ackbench.experiments.ledger.terms import ACKED, REJECTED, UNKNOWN
 from ackbench.experiments.trial.clients.record.layout import MAX_TEXT_PRODUCERS, TextValueFormat
 
 NO_CODE: Final = -1

@@ -14,7 +14,7 @@ from support.builders.result_tables import loss_counts, write_results
 from support.builders.sweep_folders import measured_sweep_folder
 
 from ackbench import Sweep
-from ackbench.experiments.ledger.result_tables import LatencyKind, Phase
+from ackbench.experiments.ledger.result_terms import LatencyKind, Phase
 from ackbench.infra.machine.home import REPOSITORY, Home
 
 NOTEBOOK: Final = REPOSITORY / "docs" / "notebook.ipynb"

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from support.builders.records import a_record
 
-from ackbench.experiments.ledger.result_tables import OutageStep
+from ackbench.experiments.ledger.result_terms import OutageStep
 from ackbench.experiments.pages.report.percentiles import percentile_curve
 from ackbench.experiments.results.outages import Outage, outages_of
 

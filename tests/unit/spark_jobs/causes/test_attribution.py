@@ -16,7 +16,8 @@ from support.builders.crash import (
     attributed,
 )
 
-from ackbench.experiments.ledger.result_tables import ANOMALIES, ATTRIBUTION, Anomaly
+from ackbench.experiments.ledger.result_tables import ANOMALIES, ATTRIBUTION
+from ackbench.experiments.ledger.result_terms import Anomaly
 from ackbench.spark_jobs.causes.explanations import attribution_table
 
 

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import measure_in_units, measure_planted
 
-from ackbench.experiments.ledger.result_tables import ANOMALIES, ANOMALY_ROWS, Anomaly, Cause
+from ackbench.experiments.ledger.result_tables import ANOMALIES
+from ackbench.experiments.ledger.result_terms import ANOMALY_ROWS, Anomaly, Cause
 from ackbench.spark_jobs.causes import explanations
 from ackbench.spark_jobs.causes.explanations import ExplainedAnomalies
 from ackbench.spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial

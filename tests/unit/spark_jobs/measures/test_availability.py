@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import measure_planted
 
-from ackbench.experiments.ledger.result_tables import Side
-from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.result_terms import Side
 from ackbench.experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallCause
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.experiments.results.trials import recovered_before_heal
 from ackbench.spark_jobs.io.arrays import UnitArrays, to_arrays

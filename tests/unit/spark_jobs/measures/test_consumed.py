@@ -17,7 +17,7 @@ from support.reference.consumed import consumed_anomalies, consumed_counts
 from support.reference.spark_results import to_plain_trials
 from support.tiers import examples
 
-from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.spark_jobs.measures.consumed import ConsumedReads
 from ackbench.spark_jobs.planted import (

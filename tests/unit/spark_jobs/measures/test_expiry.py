@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from support.builders.workloads import random_expired_trial
 
-from ackbench.experiments.ledger.schema import ACKED, UNKNOWN
+from ackbench.experiments.ledger.terms import ACKED, UNKNOWN
 from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,

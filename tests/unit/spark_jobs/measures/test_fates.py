@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import planted_arrays
 
-from ackbench.experiments.ledger.result_tables import Fate
-from ackbench.experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
+from ackbench.experiments.ledger.result_terms import Fate
+from ackbench.experiments.ledger.terms import ABORTED, ACKED, REJECTED, UNKNOWN
 from ackbench.spark_jobs.io.arrays import UnitArrays
 from ackbench.spark_jobs.io.columns import OUTCOMES, IntColumn
 from ackbench.spark_jobs.measures.fates import (

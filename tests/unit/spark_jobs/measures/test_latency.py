@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import planted_arrays
 
-from ackbench.experiments.ledger.result_tables import QUANTILES, LatencyKind, Phase
+from ackbench.experiments.ledger.result_terms import QUANTILES, LatencyKind, Phase
 from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.spark_jobs.measures.fates import count_rows
 from ackbench.spark_jobs.measures.latency import (

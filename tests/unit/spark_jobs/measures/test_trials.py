@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.measured import with_measures
 
-from ackbench.experiments.ledger.result_tables import LatencyKind, Phase
+from ackbench.experiments.ledger.result_terms import LatencyKind, Phase
 from ackbench.spark_jobs.io.ledgers import InvalidLedger, Ledger
 from ackbench.spark_jobs.measures.fates import FateMeasure
 from ackbench.spark_jobs.measures.latency import LatencyMeasure

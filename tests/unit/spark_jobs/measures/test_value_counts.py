@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackbench.experiments.ledger.result_tables import QUANTILES
+from ackbench.experiments.ledger.result_terms import QUANTILES
 from ackbench.spark_jobs.measures.value_counts import ValueCounts, add_equal
 
 MIN, MAX = (int(limit) for limit in (np.iinfo(np.int64).min, np.iinfo(np.int64).max))

@@ -10,7 +10,7 @@ import pytest
 from support.reference.hashing import crc32_partition, key_bytes, murmur2_partition
 from support.reference.keys import inversions, key_counts
 
-from ackbench.experiments.ledger.schema import REJECTED
+from ackbench.experiments.ledger.terms import REJECTED
 from ackbench.experiments.ledger.trial_manifest import KeyOptions, Phases
 from ackbench.spark_jobs.planted import (
     PlantedAttempt,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.trial.events.journal import Event, Journal
 
 

@@ -6,7 +6,7 @@ Without a running client there is no target, and nothing is injected.
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.events.journal import Event, Journal

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.sweep.plan import FaultRequest
 from ackbench.experiments.trial.events.clock import now_ns

@@ -7,7 +7,7 @@ import threading
 import pytest
 from support.fakes.operated_cluster import OperatedCluster, operate
 
-from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.sweep.plan import FaultRequest
 from ackbench.experiments.trial.events.clock import now_ns

@@ -8,7 +8,7 @@ from typing import Any
 from support.builders.findings import a_trial, finding_input_of_trials, gap_row, outage_rows
 from support.golden_files import Says
 
-from ackbench.experiments.ledger.result_tables import OutageStep
+from ackbench.experiments.ledger.result_terms import OutageStep
 from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.results.lessons.finding import Conclusion, Finding
 from ackbench.experiments.results.lessons.findings.failover_time import find

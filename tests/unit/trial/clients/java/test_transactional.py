@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ackbench.experiments.ledger.schema import ABANDONED, ABORTED, COMMITTED, UNKNOWN
+from ackbench.experiments.ledger.terms import ABANDONED, ABORTED, COMMITTED, UNKNOWN
 from ackbench.experiments.trial.clients.java.transactional import (
     due_in_own_transaction,
     transaction_rows,

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ackbench.experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
+from ackbench.experiments.ledger.schema import ATTEMPTS
+from ackbench.experiments.ledger.terms import ACKED, REJECTED, UNKNOWN
 from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.trial.clients.producer.attempts import (
     DUE,

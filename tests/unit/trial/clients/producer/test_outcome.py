@@ -2,7 +2,7 @@
 
 import pytest
 
-from ackbench.experiments.ledger.schema import ACKED, REJECTED, UNKNOWN
+from ackbench.experiments.ledger.terms import ACKED, REJECTED, UNKNOWN
 from ackbench.experiments.trial.clients.librdkafka.library import library
 from ackbench.experiments.trial.clients.producer.attempts import (
     NEVER_APPENDED,

@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 from support.fakes.mock_brokers import MockBrokers
 
-from ackbench.experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
+from ackbench.experiments.ledger.schema import ATTEMPTS
+from ackbench.experiments.ledger.terms import ACKED, REJECTED, UNKNOWN
 from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.trial.clients.producer.job import ProducerJob
 from ackbench.experiments.trial.clients.producer.process import ProducerProcess, attempts_table

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 from support.fakes.mock_brokers import MockBrokers
 
-from ackbench.experiments.ledger.schema import ACKED, UNKNOWN
+from ackbench.experiments.ledger.terms import ACKED, UNKNOWN
 from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.trial.clients.consumer.final_read import read_log
 from ackbench.experiments.trial.clients.producer.job import ProducerJob

@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ackbench.experiments.ledger.schema import ACKED, LOG, REJECTED, UNKNOWN
+from ackbench.experiments.ledger.schema import LOG
+from ackbench.experiments.ledger.terms import ACKED, REJECTED, UNKNOWN
 from ackbench.experiments.trial.clients.java.log import (
     effective_settings,
     read_java_log,

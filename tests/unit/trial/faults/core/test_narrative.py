@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.golden_files import Says
 
-from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.trial.events.journal import Event
 from ackbench.experiments.trial.faults.core.narrative import narrative_of
 
