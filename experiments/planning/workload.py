@@ -13,7 +13,7 @@ from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
 from ackbench.experiments.sweep.plan import ClusterNeed, Workload
-from ackbench.experiments.sweep.workload import Copiers
+from ackbench.experiments.sweep.workload import Copiers, GroupMembers
 from ackbench.experiments.trial.clients.record.layout import (
     MAX_TEXT_PRODUCERS,
     max_text_value_bytes,
@@ -135,6 +135,25 @@ def _commit_problems(
     for name in (AUTO_COMMIT_INTERVAL, AUTO_OFFSET_STORE):
         if name in consumer and not by_itself:
             yield f"{members} and {name} is {consumer[name]}; allowed: leave it out ({decides})"
+    if workload.group:
+        yield from _member_commit_problems(workload.group)
+
+
+def _member_commit_problems(group: GroupMembers) -> Iterator[str]:
+    """Yield what contradicts `group.commit`: a client that commits by itself does it its own way.
+
+    A member that commits before it processes has nothing left to commit on revocation.
+    """
+    if group.asynchronous_commits and group.commit == "auto":
+        yield (
+            "group.asynchronous_commits is true and group.commit is auto; "
+            "allowed: false (the client commits by itself)"
+        )
+    if not group.commit_on_revocation and group.commit != "after":
+        yield (
+            f"group.commit_on_revocation is false and group.commit is {group.commit}; "
+            "allowed: true, or group.commit after"
+        )
 
 
 def _application_problems(workload: Workload) -> Iterator[str]:

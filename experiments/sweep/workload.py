@@ -101,6 +101,18 @@ class GroupMembers(Members):
 
     `auto`: the client does by itself, each `auto.commit.interval.ms`.
     """
+    asynchronous_commits: Boolean = False
+    """Whether a member goes on before the coordinator has answered its commit (`commitAsync`).
+
+    An offset whose commit failed is committed again with the next one.
+    """
+    commit_on_revocation: Boolean = True
+    """Whether a member commits what it has processed before its partitions are revoked."""
+    static: Boolean = False
+    """Whether each member has its own `group.instance.id` (KIP-345).
+
+    A member that returns within its session has its partitions again, without a rebalance.
+    """
 
     @property
     def members(self) -> int:

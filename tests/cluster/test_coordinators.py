@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ from support.builders.records import a_spec
 from ackbench.experiments.ledger.trial_manifest import Status
 from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.experiments.sweep.plan import FaultRequest, Workload
+from ackbench.experiments.sweep.plan import FaultRequest, TrialSpec, Workload
 from ackbench.experiments.sweep.workload import GroupMembers
 from ackbench.experiments.trial.clients.librdkafka import topics
 from ackbench.experiments.trial.clients.settings.librdkafka import (
@@ -95,6 +96,72 @@ def test_the_coordinator_of_an_id_is_the_node_that_the_brokers_name(cluster: Loc
         timeout_s=60,
         every_s=1,
         seen=lambda: compared[-1],
+    )
+
+
+@pytest.mark.further(kind=["offsets-reassignment"])
+@pytest.mark.parametrize("kind", ["offsets-preferred-leader-change", "offsets-reassignment"])
+def test_the_offsets_of_the_group_move_while_members_commit(
+    cluster: LocalCluster, tmp_path: Path, kind: str
+) -> None:
+    """The brokers name another coordinator; the partition is as before; each record is read."""
+    group = GroupMembers.model_validate({"consumers": 2, "commit_every_records": 1})
+    spec = a_group_trial(f"000-{kind}", group, kind, {"at_s": 1.0, "away_s": 4.0})
+    manifest = run_trial(SweepFolder(tmp_path / "sweep"), spec, cluster, Home(tmp_path / "home"))
+    evidence = " ".join(manifest.fault.evidence)
+    assert manifest.fault.took_effect, evidence
+    before, after = (
+        re.search(pattern, evidence)
+        for pattern in (r"before, the brokers named node (\d)", r"then the brokers named node (\d)")
+    )
+    assert before is not None
+    assert after is not None
+    assert before[1] != after[1]
+    assert evidence.count(f"{GROUP.topic}-") >= 2
+    assert manifest.status is Status.SEALED
+
+
+@pytest.mark.further(restart_after_s=[6.0])
+@pytest.mark.parametrize("restart_after_s", [0.5, 6.0])
+def test_the_partitions_of_a_static_member_wait_for_it_within_its_session(
+    cluster: LocalCluster, tmp_path: Path, restart_after_s: float
+) -> None:
+    """Beyond its session the other member gets them."""
+    group = GroupMembers.model_validate({"consumers": 2, "static": True})
+    kind = "consumer-crash-before-commit"
+    parameters = {"at_s": 1.0, "restart_after_s": restart_after_s}
+    session = {"session.timeout.ms": "3000", "heartbeat.interval.ms": "300"}
+    spec = a_group_trial(f"000-{restart_after_s}", group, kind, parameters, session)
+    folder = SweepFolder(tmp_path / "sweep")
+    manifest = run_trial(folder, spec, cluster, Home(tmp_path / "home"))
+    evidence = " ".join(manifest.fault.evidence)
+    assert manifest.status is Status.SEALED, evidence
+    crashed = re.search(r"member (\d)\.0 \(process", evidence)
+    owner = re.search(r"partition 0 was assigned to member (\d)\.(\d)", evidence)
+    assert crashed is not None
+    assert owner is not None, evidence
+    waited = (owner[1], owner[2]) == (crashed[1], "1")
+    assert waited is (restart_after_s == 0.5), evidence
+
+
+def a_group_trial(
+    trial_id: str,
+    group: GroupMembers,
+    kind: str,
+    parameters: dict[str, float],
+    consumer: dict[str, str] | None = None,
+) -> TrialSpec:
+    """Return a trial of a consumer group under a fault."""
+    workload = Workload(rate_records_per_s=300, record_size_bytes=100, duration_s=16)
+    return a_spec(
+        trial_id=trial_id,
+        partitions=2,
+        replication_factor=3,
+        producer=producer_settings({"enable.idempotence": "true"}),
+        consumer=consumer_settings(consumer or {}),
+        topic={"min.insync.replicas": "2"},
+        workload=workload.model_copy(update={"group": group}),
+        fault=FaultRequest(kind=kind, parameters=fault_parameters(kind, parameters)),
     )
 
 

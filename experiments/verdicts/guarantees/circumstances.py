@@ -12,6 +12,7 @@ from ackbench.experiments.sweep.plan import (
     ClusterNeed,
     FaultRequest,
     TrialSpec,
+    Workload,
 )
 from ackbench.experiments.sweep.retention import Retention, resolve_retention
 from ackbench.experiments.sweep.workload import AutoOffsetReset, Commit
@@ -103,6 +104,12 @@ class Circumstances(Frozen):
     commits: Commit = "after"
     """When a member commits: before processing, after it, in one transaction with its output, or
     when its client does by itself."""
+    commit_every_records: int = 500
+    """About how many records a member processes per commit."""
+    asynchronous_commits: bool = False
+    """Whether a member goes on before the coordinator has answered its commit."""
+    commit_on_revocation: bool = True
+    """Whether a member commits what it has processed before its partitions are revoked."""
     stores_offsets_itself: bool = True
     """Whether a client that commits by itself commits what it has handed out, processed or not."""
     auto_offset_reset: AutoOffsetReset = "earliest"
@@ -297,11 +304,24 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
         replication_factor=spec.replication_factor,
         consumers=spec.workload.members,
         commits=spec.workload.commits,
+        **_of_members(spec.workload),
         stores_offsets_itself=is_true(spec.consumer.get(AUTO_OFFSET_STORE, "true")),
         auto_offset_reset=spec.workload.auto_offset_reset,
         copy_workload=spec.workload.copies is not None,
         fault=_fault_effects(spec.fault, topology_of(spec)),
     )
+
+
+def _of_members(workload: Workload) -> dict[str, int | bool]:
+    """Return how the members commit; empty without a group."""
+    members, group = workload.of_members, workload.group
+    circumstances: dict[str, int | bool] = {}
+    if members:
+        circumstances["commit_every_records"] = members.commit_every_records
+    if group:
+        circumstances["asynchronous_commits"] = group.asynchronous_commits
+        circumstances["commit_on_revocation"] = group.commit_on_revocation
+    return circumstances
 
 
 def topology_of(spec: TrialSpec) -> Topology:

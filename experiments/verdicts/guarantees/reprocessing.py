@@ -13,6 +13,7 @@ from ackbench.experiments.verdicts.guarantees.rules import (
     KIP_98,
     KIP_447,
     LIBRDKAFKA_AUTO_COMMIT,
+    LIBRDKAFKA_COMMIT,
     SEMANTICS,
     UNCLEAN_ELECTION,
     guaranteed,
@@ -21,6 +22,28 @@ from ackbench.experiments.verdicts.guarantees.rules import (
 from ackbench.experiments.verdicts.guarantees.violations import Count
 
 _RULES: Final = (
+    not_guaranteed(
+        "commit after processing, asynchronously",
+        lambda c: c.commits == "after" and c.asynchronous_commits,
+        "delivery is at least once, and a member goes on before its commits are answered: those "
+        "under way may be lost with its process, and all that it had processed since the last one "
+        "that arrived is read again",
+        LIBRDKAFKA_COMMIT,
+    ),
+    not_guaranteed(
+        "commit after processing, and not before a revocation",
+        lambda c: c.commits == "after" and not c.commit_on_revocation,
+        "delivery is at least once: the next owner of a partition that is revoked reads again what "
+        "the member had processed since its last commit, without any failure",
+        LIBRDKAFKA_COMMIT,
+    ),
+    not_guaranteed(
+        "commit after processing each record",
+        lambda c: c.commits == "after" and c.commit_every_records == 1,
+        "delivery is at least once: the one record that a member had processed and not yet "
+        "committed when it died or was removed from the group is read again",
+        SEMANTICS,
+    ),
     not_guaranteed(
         "commit after processing",
         lambda c: c.commits == "after",
@@ -34,6 +57,13 @@ _RULES: Final = (
         "it commits each auto.commit.interval.ms: what a member had processed since, when it died "
         "or was removed from the group, is read again",
         LIBRDKAFKA_AUTO_COMMIT,
+    ),
+    not_guaranteed(
+        "commit before processing, asynchronously",
+        lambda c: c.commits == "before" and c.asynchronous_commits,
+        "a member processes records before their commit is answered: if it is lost with the "
+        "process, or refused, they are read again",
+        LIBRDKAFKA_COMMIT,
     ),
     not_guaranteed(
         "records that consumers received may be lost",

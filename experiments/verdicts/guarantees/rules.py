@@ -99,6 +99,10 @@ LIBRDKAFKA_AUTO_COMMIT: Final = (
 )
 """`enable.auto.offset.store`: the offset of the last message that was handed to the application is
 stored; `enable.auto.commit`: what is stored is committed each `auto.commit.interval.ms`."""
+LIBRDKAFKA_COMMIT: Final = f"{LIBRDKAFKA}rdkafka.h"
+"""`rd_kafka_commit`: "If `async` is false this operation will block until the broker offset commit
+is done, returning the resulting success or error code"; otherwise the application goes on.
+`rd_kafka_conf_set_rebalance_cb`: before partitions are revoked the application commits, `sync`."""
 LIBRDKAFKA_PRODUCE_ERROR: Final = f"{LIBRDKAFKA}rdkafka_request.c#L4447"
 """`rd_kafka_handle_Produce_error`: after NOT_LEADER_OR_FOLLOWER it moves the batch back to the
 partition's queue by `rd_kafka_toppar_retry_msgq` with `incr_retry=0`."""

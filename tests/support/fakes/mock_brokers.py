@@ -109,3 +109,9 @@ class MockBrokers:
         library().rd_kafka_mock_push_request_errors_array(
             ctypes.c_void_p(self._address), ctypes.c_int16(api), ctypes.c_size_t(len(errors)), codes
         )
+
+    def answer_requests(self, api: int) -> None:
+        """Let no further request of an API fail."""
+        library().rd_kafka_mock_clear_request_errors(
+            ctypes.c_void_p(self._address), ctypes.c_int16(api)
+        )

@@ -54,6 +54,22 @@ def test_a_client_that_commits_by_itself_has_the_properties_of_that() -> None:
     assert "auto.commit.interval.ms" not in explicit.consumer
 
 
+def test_how_members_commit_is_an_axis_that_the_contract_knows() -> None:
+    """Also how many records there are per commit, and whether members are static."""
+    axes = {
+        "fault": "none",
+        "group.commit_every_records": [1, 100],
+        "group.asynchronous_commits": [False, True],
+        "group.static": [True],
+    }
+    trials = planned(axes=axes).trials
+    assert {
+        (known.commit_every_records, known.asynchronous_commits)
+        for known in map(circumstances_of, trials)
+    } == {(1, False), (1, True), (100, False), (100, True)}
+    assert all(trial.workload.group and trial.workload.group.static for trial in trials)
+
+
 def test_the_settings_of_groups_without_a_number_of_consumers_are_of_one() -> None:
     """No setting of the section is without effect."""
     (trial,) = planned(group={"groups": 2}).trials
@@ -118,6 +134,26 @@ def test_a_comparison_without_groups_has_one_cell_for_all_their_settings() -> No
         (
             {"group": {**GROUP, "commit": "auto"}, "fault": "consumer-crash-before-commit"},
             "group.commit is auto; allowed: consumer-crash",
+        ),
+        (
+            {"group": {**GROUP, "commit": "auto", "asynchronous_commits": True}},
+            "group.asynchronous_commits is true and group.commit is auto; allowed: false",
+        ),
+        (
+            {"group": {**GROUP, "commit": "before", "commit_on_revocation": False}},
+            "group.commit_on_revocation is false and group.commit is before; allowed: true",
+        ),
+        (
+            {"consumer": {"group.instance.id": "one"}},
+            "group.instance.id",
+        ),
+        (
+            {"fault": "offsets-reassignment", "group": None},
+            "group.consumers is 0; allowed: a consumer group of 1 member or more",
+        ),
+        (
+            {"fault": "offsets-preferred-leader-change", "nodes": 1},
+            "one node has no other that could be the group's coordinator",
         ),
         ({"group": {**GROUP, "commit": "during"}}, "group.commit"),
         ({"group": {**GROUP, "delivery": "exactly-once"}}, "unknown key group.delivery"),

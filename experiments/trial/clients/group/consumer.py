@@ -42,9 +42,12 @@ PARTITION_CAPACITY: Final = 1024
 """There is room for so many partitions, because partitions may be added while a member reads."""
 _SEEK_TIMEOUT_MS: Final = 5000
 _SYNC: Final = 0
+_ASYNC: Final = 1
 _REBALANCE_CALLBACK: Final = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p
 )
+_OFFSET_COMMIT_CALLBACK: Final = _REBALANCE_CALLBACK
+"""Both are given the client, an error, a list of partitions, and the opaque pointer."""
 
 
 class GroupConsumer(CompiledConsumer):
@@ -58,6 +61,7 @@ class GroupConsumer(CompiledConsumer):
         anchor_ns: time since the epoch = anchor + monotonic clock.
         log: the file for librdkafka's log.
         records: how many records are pending at most, plus one batch.
+        asynchronous: whether commits may be requested without waiting for their answers.
 
     Raises:
         ConfigRejected: librdkafka rejects the settings or the subscription.
@@ -72,13 +76,18 @@ class GroupConsumer(CompiledConsumer):
         anchor_ns: int,
         log: Path,
         records: int,
+        *,
+        asynchronous: bool = False,
     ) -> None:
         self._topic = topic
+        self._asynchronous = asynchronous
         self._on_assigned: Callable[[tuple[int, ...]], None] = _ignore
         self._on_revoking: Callable[[tuple[int, ...], bool], None] = _ignore
+        self._on_refused: Callable[[int, dict[int, int]], None] = _ignore
         self._rebalance_error: BaseException | None = None
         self._was_assigned = False
         self._callback = _REBALANCE_CALLBACK(self._on_rebalance)
+        self._commit_callback = _OFFSET_COMMIT_CALLBACK(self._on_commit_answered)
         super().__init__(
             settings, token, anchor_ns, log, min(records, BATCH_RECORDS), prepare=self._prepare
         )
@@ -86,11 +95,15 @@ class GroupConsumer(CompiledConsumer):
         self._partitions: Records = np.zeros(max(partitions, PARTITION_CAPACITY), PartitionProgress)
         self._partitions["end_offset"] = NO_END
         self._committed: dict[int, int] = {}
+        """By owned partition: the offset that was committed last, or requested to be."""
+        self._acknowledged: dict[int, int] = {}
+        """By owned partition: the offset whose commit the coordinator has acknowledged."""
 
     def subscribe(
         self,
         on_assigned: Callable[[tuple[int, ...]], None],
         on_revoking: Callable[[tuple[int, ...], bool], None],
+        on_refused: Callable[[int, dict[int, int]], None] | None = None,
     ) -> None:
         """Subscribe to the topic, and so join the group.
 
@@ -98,11 +111,14 @@ class GroupConsumer(CompiledConsumer):
             on_assigned: called during a read with the partitions that were assigned.
             on_revoking: called with partitions before they are revoked, and with whether they are
                 lost: then other members may read them already.
+            on_refused: called during a read with the error and the offsets of a commit that was
+                requested and failed.
 
         Raises:
             ConfigRejected: librdkafka rejects the subscription.
         """
         self._on_assigned, self._on_revoking = on_assigned, on_revoking
+        self._on_refused = on_refused or _ignore
         with self._partition_list({-1: 0}) as topics:
             code = library().rd_kafka_subscribe(self._client.address, topics)
         if code != NO_ERROR:
@@ -174,6 +190,21 @@ class GroupConsumer(CompiledConsumer):
         if code == NO_ERROR:
             self._remember_committed(offsets)
         return code
+
+    def request_commit(self, offsets: Mapping[int, int]) -> int:
+        """Request a commit and do not wait for the answer; return an error code, or 0.
+
+        The answer arrives during a read. After an error the offsets are to be committed again.
+        """
+        with self._partition_list(offsets) as requested:
+            code: int = library().rd_kafka_commit(self._client.address, requested, _ASYNC)
+        if code == NO_ERROR:
+            self._remember_requested(offsets)
+        return code
+
+    def forget_requested(self) -> None:
+        """Have the offsets committed again whose commit was requested and is not acknowledged."""
+        self._committed.update(self._acknowledged)
 
     def store_offsets(self, offsets: Mapping[int, int]) -> None:
         """Store offsets in the client, which commits them by itself.
@@ -264,12 +295,43 @@ class GroupConsumer(CompiledConsumer):
             )
 
     def _remember_committed(self, offsets: Mapping[int, int]) -> None:
+        self._remember_requested(offsets)
+        self._acknowledged.update(
+            (number, offset) for number, offset in offsets.items() if number in self._committed
+        )
+
+    def _remember_requested(self, offsets: Mapping[int, int]) -> None:
         self._committed.update(
             (number, offset) for number, offset in offsets.items() if number in self._committed
         )
 
     def _prepare(self, conf: int) -> None:
         library().rd_kafka_conf_set_rebalance_cb(conf, ctypes.cast(self._callback, ctypes.c_void_p))
+        if self._asynchronous:
+            library().rd_kafka_conf_set_offset_commit_cb(
+                conf, ctypes.cast(self._commit_callback, ctypes.c_void_p)
+            )
+
+    def _on_commit_answered(self, _client: int, code: int, partitions: int, _opaque: int) -> None:
+        """Remember what a commit's answer says; an exception is raised by `read`, as above."""
+        try:
+            listed = PartitionList.from_address(partitions)
+            answered = {
+                listed.elems[index].partition: listed.elems[index].offset
+                for index in range(listed.cnt)
+            }
+            if code == NO_ERROR:
+                self._acknowledge(answered)
+            else:
+                self.forget_requested()
+                self._on_refused(code, answered)
+        except BaseException as error:  # noqa: BLE001 - raised again by `read`
+            self._rebalance_error = error
+
+    def _acknowledge(self, answered: Mapping[int, int]) -> None:
+        for number, offset in answered.items():
+            if number in self._acknowledged:
+                self._acknowledged[number] = max(self._acknowledged[number], offset)
 
     def _on_rebalance(self, _client: int, code: int, partitions: int, _opaque: int) -> None:
         """Handle a rebalance; an exception cannot pass through C, so `read` raises it."""
@@ -286,7 +348,7 @@ class GroupConsumer(CompiledConsumer):
         self._was_assigned = True
         for number in numbers:
             self._begin_at(number, 0)
-            self._committed[number] = 0
+            self._committed[number] = self._acknowledged[number] = 0
         if self._is_cooperative():
             self._require(library().rd_kafka_incremental_assign(self._client.address, partitions))
         else:
@@ -299,6 +361,7 @@ class GroupConsumer(CompiledConsumer):
         self._on_revoking(numbers, lost)
         for number in numbers:
             self._committed.pop(number, None)
+            self._acknowledged.pop(number, None)
         if self._is_cooperative():
             self._require(library().rd_kafka_incremental_unassign(self._client.address, partitions))
         else:

@@ -14,6 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from ackbench.experiments.ledger.schema import READS
+from ackbench.experiments.sweep.workload import Copiers, GroupMembers
 from ackbench.experiments.trial.clients.group.application import (
     ApplicationGroup,
     ApplicationProcess,
@@ -249,14 +250,37 @@ def _member_job(job: GroupJob, index: int) -> MemberJob:
         bootstrap_servers=job.bootstrap_servers,
         topic=job.topic,
         partitions=job.partitions,
-        settings=member_settings(job.settings, job.group, load.auto_offset_reset, load.commits),
+        settings=member_settings(
+            job.settings,
+            job.group,
+            load.auto_offset_reset,
+            load.commits,
+            _instance_id(job, number),
+        ),
         commit=load.commits,
         commit_every_records=load.commit_every_records,
+        **_commit_choices(load),
         records_per_s=load.slow_records_per_s if index < load.slow_members else 0,
         token=job.token,
         folder=job.folder,
         output=_member_output(job.output, number),
     )
+
+
+def _instance_id(job: GroupJob, number: int) -> str | None:
+    """Return the `group.instance.id` of a static member: two with one would be fenced."""
+    static = isinstance(job.load, GroupMembers) and job.load.static
+    return f"{job.group}-{number}" if static else None
+
+
+def _commit_choices(load: GroupMembers | Copiers) -> dict[str, bool]:
+    """Return how the members of a group commit; copiers wait for each answer."""
+    if not isinstance(load, GroupMembers):
+        return {}
+    return {
+        "asynchronous_commits": load.asynchronous_commits,
+        "commit_on_revocation": load.commit_on_revocation,
+    }
 
 
 def _member_output(output: CopyTarget | None, number: int) -> CopyTarget | None:

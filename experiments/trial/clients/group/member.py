@@ -139,7 +139,7 @@ class Breakpoint(StrEnum):
     BEFORE_COMMIT = "before-commit"
     """It is about to commit its pending records."""
     AFTER_COMMIT = "after-commit"
-    """The coordinator has acknowledged the commit."""
+    """The coordinator has acknowledged the commit; of an asynchronous one, it was requested."""
     IN_BATCH = "in-batch"
     """It has processed the first half of its pending records, and not the others."""
 
@@ -151,6 +151,8 @@ class PendingBatch(Frozen):
     records: int
     processed_records: int
     """How many of them are in its mapped file already."""
+    commit_answered: bool = True
+    """After a commit: whether the coordinator has acknowledged it; otherwise that is unknown."""
 
 
 class CopyTarget(Frozen):
@@ -185,6 +187,10 @@ class MemberJob(ClientJob):
     """Whether to commit before or after processing a record, in one transaction with it, or to
     leave it to the client."""
     commit_every_records: Annotated[int, Field(gt=0)]
+    asynchronous_commits: bool = False
+    """Whether to go on before the coordinator has answered a commit."""
+    commit_on_revocation: bool = True
+    """Whether to commit before partitions are revoked."""
     records_per_s: Annotated[float, Field(ge=0)] = 0
     """The processing rate of a slow member until it is unthrottled; 0: as fast as it can."""
     output: CopyTarget | None = None

@@ -98,7 +98,7 @@ class MemberLoop:
 
     def run(self) -> None:
         """Read, process and commit until the parent asks to finish."""
-        self.consumer.subscribe(self._on_assigned, self._on_revoking)
+        self.consumer.subscribe(self._on_assigned, self._on_revoking, self._on_refused)
         while not self.leaving:
             self.consumer.read(SLICE_S)
             self._complete_pending()
@@ -144,6 +144,17 @@ class MemberLoop:
                 )
             select.select([], [], [], _RETRY_INTERVAL_S)
         return None if code == NO_ERROR else error_text(code)
+
+    def _request_commit(self, offsets: Mapping[int, int]) -> str | None:
+        """Request a commit without waiting for its answer; return the client's error, if any."""
+        code = self.consumer.request_commit(offsets)
+        return None if code == NO_ERROR else error_text(code)
+
+    def _on_refused(self, code: int, offsets: Mapping[int, int]) -> None:
+        """Note a requested commit that was certainly refused; it is made again, with later ones."""
+        if code in COMMIT_REFUSALS:
+            for partition, offset in offsets.items():
+                self.log.write(COMMIT_REFUSED, error_text(code), partition=partition, offset=offset)
 
     def _throttle(self, records: int) -> None:
         """Wait as long as a slow member takes to process this many records.
@@ -216,10 +227,23 @@ class MemberLoop:
     def _on_revoking(self, partitions: tuple[int, ...], lost: bool) -> None:
         """Complete the pending records before other members go on, as an application has to."""
         self.rebalancing = True
-        self._complete_pending()
+        if self.job.commit_on_revocation:
+            self._commit_before_revocation()
+        elif not self.must_rewind:
+            self.process()
+            self.consumer.drop_pending()
         self.rebalancing = False
         for partition in partitions:
             self.log.write(REVOKED, LOST if lost else RELEASED, partition=partition)
+
+    def _commit_before_revocation(self) -> None:
+        """Complete the pending records; commits whose answers are due are made again, and awaited.
+
+        The example of `rd_kafka_conf_set_rebalance_cb` (rdkafka.h) waits here too.
+        """
+        if self.job.asynchronous_commits:
+            self.consumer.forget_requested()
+        self._complete_pending()
 
     def _complete_pending(self) -> None:
         """Process and commit the pending records, in the job's order."""
@@ -274,7 +298,8 @@ class MemberLoop:
         if not offsets:
             return True
         self._stop_at(Breakpoint.BEFORE_COMMIT, self._processed_records())
-        error = self.commit(offsets)
+        asynchronous = self.job.asynchronous_commits and not self.rebalancing
+        error = self._request_commit(offsets) if asynchronous else self.commit(offsets)
         if error is not None:
             for partition, offset in offsets.items():
                 self.log.write(COMMIT_REFUSED, error, partition=partition, offset=offset)
@@ -295,6 +320,7 @@ class MemberLoop:
             breakpoint=point,
             records=self.consumer.pending.size,
             processed_records=processed_records,
+            commit_answered=not self.job.asynchronous_commits,
         )
         write_line(HELD, f"{self.hold} {batch.model_dump_json()}")
         expect_line(RELEASE)
@@ -369,6 +395,7 @@ def _create_loop(job: MemberJob, clients: ExitStack) -> MemberLoop:
         job.anchor_ns,
         job.log,
         job.commit_every_records,
+        asynchronous=job.asynchronous_commits,
     )
     job.effective.write_text(json.dumps(clients.enter_context(consumer).effective_settings()))
     processed, log = ReadsFile(job.reads), MemberEventLog(job.event_log, job.anchor_ns)

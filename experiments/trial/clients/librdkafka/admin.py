@@ -58,6 +58,20 @@ def alter_configs(
     wait_for_result(f"alter configs of {kind} {name}", altered, timeout_s)
 
 
+def group_coordinator(bootstrap_servers: str, group: str, *, timeout_s: float = TIMEOUT_S) -> int:
+    """Return the node that the brokers name as the coordinator of a group (FindCoordinator).
+
+    Raises:
+        HarnessError: Kafka refused, with its text, or did not answer.
+    """
+    from ackbench.experiments.trial.clients.librdkafka.topics import admin_client, wait_for_result
+
+    client = admin_client(bootstrap_servers)
+    (described,) = client.describe_consumer_groups([group], request_timeout=timeout_s).values()
+    description = wait_for_result(f"describe group {group}", described, timeout_s)
+    return int(description.coordinator.id)
+
+
 def topic_overrides(
     bootstrap_servers: str, topic: str, *, timeout_s: float = TIMEOUT_S
 ) -> dict[str, str]:

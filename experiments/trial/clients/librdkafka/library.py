@@ -106,6 +106,7 @@ _SIGNATURES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_incremental_assign": (c_void_p, (c_void_p, c_void_p)),
     "rd_kafka_incremental_unassign": (c_void_p, (c_void_p, c_void_p)),
     "rd_kafka_conf_set_rebalance_cb": (None, (c_void_p, c_void_p)),
+    "rd_kafka_conf_set_offset_commit_cb": (None, (c_void_p, c_void_p)),
     "rd_kafka_rebalance_protocol": (c_char_p, (c_void_p,)),
     "rd_kafka_assignment_lost": (c_int, (c_void_p,)),
     "rd_kafka_subscribe": (c_int, (c_void_p, c_void_p)),

@@ -13,6 +13,7 @@ from ackbench.experiments.sweep.workload import AutoOffsetReset, Commit
 
 PROTOCOL: Final = "group.protocol"
 CLASSIC: Final = "classic"
+INSTANCE: Final = "group.instance.id"
 
 _CLASSIC: Final[dict[str, str]] = {
     "session.timeout.ms": "45000",
@@ -62,6 +63,7 @@ def member_settings(
     group: str,
     auto_offset_reset: AutoOffsetReset = "earliest",
     commit: Commit = "after",
+    instance: str | None = None,
 ) -> dict[str, str]:
     """Return the settings of a group member, without its addresses.
 
@@ -70,6 +72,7 @@ def member_settings(
         group: the `group.id`.
         auto_offset_reset: what the member does when its committed offset does not exist.
         commit: who commits, and when.
+        instance: the `group.instance.id` of a static member (KIP-345); `None`: it is dynamic.
     """
     classic = _CLASSIC if consumer.get(PROTOCOL, CLASSIC) == CLASSIC else {}
     by_itself = {name: consumer.get(name, value) for name, value in AUTO_COMMITS.items()}
@@ -80,6 +83,7 @@ def member_settings(
         **(by_itself if commit == "auto" else _EXPLICIT_COMMITS),
         "auto.offset.reset": _AUTO_OFFSET_RESET[auto_offset_reset],
         "group.id": group,
+        **({INSTANCE: instance} if instance else {}),
     }
 
 

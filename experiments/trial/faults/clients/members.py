@@ -281,6 +281,9 @@ def _describe(member: MemberProcess, batch: PendingBatch) -> str:
     processed = "processed" if member.job.output is None else "copied"
     if batch.breakpoint is Breakpoint.IN_BATCH:
         state = f"{batch.processed_records} of them {processed}"
+    elif not batch.commit_answered and batch.breakpoint is Breakpoint.AFTER_COMMIT:
+        state = f"{processed if batch.processed_records else f'not {processed}'}, and their commit"
+        state += " requested, with an answer that the member does not await"
     else:
         state = {
             (Breakpoint.BEFORE_COMMIT, True): f"{processed} and not committed",

@@ -5,7 +5,8 @@ An administrator does so with KIP-455 and KIP-460.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from pydantic import Field
@@ -14,7 +15,6 @@ from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.trial.clients.librdkafka.admin import elect_leader
 from ackbench.experiments.trial.faults.core import (
     EFFECTIVE,
-    OBSERVED_PARTITION,
     FaultContext,
     FaultKind,
     FaultParameters,
@@ -29,6 +29,25 @@ from ackbench.infra.process.waiting import wait_until
 
 FAMILY: Final = "replication"
 _MOVE_BACK_TIMEOUT_S: Final = 60.0
+
+
+@dataclass(frozen=True)
+class MovedPartition:
+    """A partition whose leader or replicas are moved, as it was before."""
+
+    before: PartitionState
+    change: Callable[[FaultContext, int], str | None]
+    """Returns when another node than this one led it, or none; `None`: it still leads."""
+
+    @property
+    def name(self) -> str:
+        """The topic and the number: `__consumer_offsets-12`."""
+        return f"{self.before.topic}-{self.before.partition}"
+
+    def now(self, context: FaultContext) -> PartitionState | None:
+        """Return the partition as it is now; `None`: there is no such topic."""
+        partitions = context.cluster.describe([self.before.topic]).of(self.before.topic)
+        return partitions[self.before.partition] if partitions else None
 
 
 class MovedParameters(FaultParameters):
@@ -70,10 +89,7 @@ def change_preferred_leader(context: FaultContext, parameters: MovedParameters) 
     """
     context.sleep_until(parameters.at_s)
     before = context.partition_with_leader()
-    order = (*before.replicas[1:], before.replicas[0])
-    if order[0] == before.leader:
-        order = (*order[1:], order[0])
-    return _move_and_back(context, parameters, before, order)
+    return move_and_back(context, parameters, _observed(before), with_other_first(before))
 
 
 def reassign_replicas(context: FaultContext, parameters: MovedParameters) -> FaultEvidence:
@@ -84,7 +100,17 @@ def reassign_replicas(context: FaultContext, parameters: MovedParameters) -> Fau
     context.sleep_until(parameters.at_s)
     before = context.partition_with_leader()
     replicas = without_leader(before, context.cluster.node_ids())
-    return _move_and_back(context, parameters, before, replicas)
+    return move_and_back(context, parameters, _observed(before), replicas)
+
+
+def _observed(before: PartitionState) -> MovedPartition:
+    return MovedPartition(before, leader_changed)
+
+
+def with_other_first(before: PartitionState) -> tuple[int, ...]:
+    """Return a partition's replicas with one that does not lead as the first, if there is one."""
+    order = (*before.replicas[1:], before.replicas[0])
+    return (*order[1:], order[0]) if order[0] == before.leader else order
 
 
 def without_leader(before: PartitionState, nodes: Sequence[int]) -> tuple[int, ...]:
@@ -96,29 +122,39 @@ def without_leader(before: PartitionState, nodes: Sequence[int]) -> tuple[int, .
     return (*followers, *[node for node in nodes if node not in before.replicas][:1])
 
 
-def _move_and_back(
+def move_and_back(
     context: FaultContext,
     parameters: MovedParameters,
-    before: PartitionState,
+    moved: MovedPartition,
     replicas: tuple[int, ...],
 ) -> FaultEvidence:
-    leader = before.leader
+    """Give a partition these replicas, elect the first of them, and restore what was before.
+
+    It took effect if another node led.
+    """
+    before, leader = moved.before, moved.before.leader
     targets = tuple(dict.fromkeys([*before.replicas, *replicas]))
     with context.injected(*targets) as heals:
-        heals.callback(_reassign_and_elect, context, before.replicas, _MOVE_BACK_TIMEOUT_S)
+        heals.callback(_reassign_and_elect, context, moved, before.replicas, _MOVE_BACK_TIMEOUT_S)
         patience_s = context.at_least_while_loaded(parameters.patience_s)
-        took_effect = leader is not None and _move(context, leader, replicas, patience_s)
+        took_effect = leader is not None and _move(context, moved, leader, replicas, patience_s)
         context.sleep_until(parameters.heals_at_s())
     context.add_evidence(f"the replicas are {_format_order(before.replicas)} again")
     return context.fault_evidence(targets, took_effect=took_effect)
 
 
-def _move(context: FaultContext, leader: int, replicas: tuple[int, ...], patience_s: float) -> bool:
+def _move(
+    context: FaultContext,
+    moved: MovedPartition,
+    leader: int,
+    replicas: tuple[int, ...],
+    patience_s: float,
+) -> bool:
     """Return whether the replicas were moved and another node led, in time."""
     try:
-        _reassign_and_elect(context, replicas, patience_s)
+        _reassign_and_elect(context, moved, replicas, patience_s)
         change = context.wait_for(
-            lambda: leader_changed(context, leader),
+            lambda: moved.change(context, leader),
             awaiting=f"a leader other than node {leader}",
             timeout_s=patience_s,
         )
@@ -130,21 +166,24 @@ def _move(context: FaultContext, leader: int, replicas: tuple[int, ...], patienc
     return True
 
 
-def _reassign_and_elect(context: FaultContext, replicas: tuple[int, ...], timeout_s: float) -> None:
-    """Give the observed partition these replicas, wait until all are in sync, and elect the first.
+def _reassign_and_elect(
+    context: FaultContext, moved: MovedPartition, replicas: tuple[int, ...], timeout_s: float
+) -> None:
+    """Give the partition these replicas, wait until all are in sync, and elect the first.
 
     Raises:
         WaitTimeout: they were not in sync in time.
         HarnessError: Kafka refused.
     """
     began_s = context.load_elapsed_s()
-    reassign(context.cluster.status(), context.topic, {OBSERVED_PARTITION: replicas}, timeout_s)
+    topic, number = moved.before.topic, moved.before.partition
+    reassign(context.cluster.status(), topic, {number: replicas}, timeout_s)
     wait_until(
-        lambda: _is_complete(context, replicas),
+        lambda: _is_complete(moved.now(context), replicas),
         awaiting=f"the replicas {_format_order(replicas)} in sync",
         timeout_s=timeout_s,
     )
-    not_needed = elect_leader(context.cluster.admin_servers, context.topic, OBSERVED_PARTITION)
+    not_needed = elect_leader(context.cluster.admin_servers, topic, number)
     context.add_evidence(
         f"replicas {_format_order(replicas)} were in sync after"
         f" {context.load_elapsed_s() - began_s:.2f} s; node {replicas[0]}"
@@ -156,16 +195,15 @@ def _format_order(replicas: Sequence[int]) -> str:
     return f"{', '.join(map(str, replicas))} (in this order)"
 
 
-def _is_complete(context: FaultContext, replicas: tuple[int, ...]) -> bool:
-    """Return whether the partition has exactly these replicas, all of them in sync.
+def _is_complete(partition: PartitionState | None, replicas: tuple[int, ...]) -> bool:
+    """Return whether a partition has exactly these replicas, all of them in sync.
 
     While replicas are moved, the metadata contains the old ones too.
     """
-    partitions = context.cluster.describe([context.topic]).of(context.topic)
     return (
-        bool(partitions)
-        and partitions[OBSERVED_PARTITION].replicas == replicas
-        and set(partitions[OBSERVED_PARTITION].isr) == set(replicas)
+        partition is not None
+        and partition.replicas == replicas
+        and set(partition.isr) == set(replicas)
     )
 
 

@@ -31,22 +31,23 @@ class Coordinator:
 
     def leader(self, context: FaultContext) -> int | None:
         """Return the coordinator's node; `None`: there is none now, or no broker answers."""
-        partition = self._partition(context)
+        partition = self.partition(context)
         return partition.leader if partition else None
 
     def change(self, context: FaultContext, node: int) -> str | None:
         """Return when the coordinator was another node, or none; `None`: it is still this one."""
-        partition = self._partition(context)
+        partition = self.partition(context)
         if partition is None or partition.leader == node:
             return None
         now = "had no leader" if partition.leader is None else f"was led by node {partition.leader}"
         return (
             f"{self.topic}-{partition.partition}, which node {node} led as the coordinator of "
-            f"{self._id(context)}, {now} {context.elapsed_s():.2f} s after the fault began"
+            f"{self.coordinated(context)}, {now} {context.elapsed_s():.2f} s after the fault began"
         )
 
-    def _partition(self, context: FaultContext) -> PartitionState | None:
-        coordinated = self._id(context)
+    def partition(self, context: FaultContext) -> PartitionState | None:
+        """Return the partition that the id maps to; `None`: no id, or no broker answers."""
+        coordinated = self.coordinated(context)
         if coordinated is None:
             return None
         try:
@@ -57,7 +58,8 @@ class Coordinator:
             partitions[coordinating_partition(coordinated, len(partitions))] if partitions else None
         )
 
-    def _id(self, context: FaultContext) -> str | None:
+    def coordinated(self, context: FaultContext) -> str | None:
+        """Return the id that it coordinates; `None`: the clients have none."""
         return self.id_of(context.clients) if context.clients else None
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pytest
 from support.fakes.mock_brokers import (
     LONG_SESSION,
@@ -21,9 +22,11 @@ from support.fakes.mock_brokers import (
 )
 
 from ackbench.experiments.sweep.workload import Commit, GroupMembers
-from ackbench.experiments.trial.clients.group.groups import ConsumerGroup
+from ackbench.experiments.trial.clients.consumer.reads import ReadRow, ReadsFile
+from ackbench.experiments.trial.clients.group.groups import ConsumerGroup, _member_job
 from ackbench.experiments.trial.clients.group.jobs import GroupJob
-from ackbench.experiments.trial.clients.group.member import Breakpoint
+from ackbench.experiments.trial.clients.group.member import Breakpoint, MemberEventLog
+from ackbench.experiments.trial.clients.group.member_main import MemberLoop
 from ackbench.experiments.trial.clients.settings.group_members import (
     AUTO_COMMIT_INTERVAL,
     AUTO_COMMITS,
@@ -37,6 +40,9 @@ from ackbench.infra.process.waiting import wait_until
 
 TOKEN = 77
 RECORDS = 400
+OFFSET_COMMIT = 8
+COORDINATOR_LOAD_IN_PROGRESS = 14
+ILLEGAL_GENERATION = 22
 
 
 @pytest.fixture
@@ -126,6 +132,138 @@ def test_a_member_killed_between_processing_and_commit_misses_or_repeats_pending
     assert sum(times.values()) - len(times) == repeated
     assert set(group.reads()["generation"].to_pylist()) == (
         {1} if missed or not held.processed_records else {0, 1}
+    )
+
+
+@pytest.mark.parametrize("point", [Breakpoint.BEFORE_COMMIT, Breakpoint.AFTER_COMMIT])
+def test_a_member_that_commits_each_record_repeats_at_most_one_after_a_crash(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], point: Breakpoint
+) -> None:
+    """None if the commit was acknowledged."""
+    brokers.write("trial", 2, RECORDS, TOKEN)
+    each = changed(job("after", 1), commit_every_records=1)
+    with ConsumerGroup.running(each) as group:
+        member = group.members[0]
+        held = member.hold_at(point)
+        member.kill()
+        member.restart()
+        result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 60)
+    assert (held.records, held.commit_answered, result.at_end) == (1, True, True)
+    repeated = 1 if point is Breakpoint.BEFORE_COMMIT else 0
+    assert group.reads().num_rows == RECORDS + repeated
+    assert set(group.reads()["seq"].to_pylist()) == set(range(RECORDS))
+
+
+def test_a_member_that_commits_asynchronously_repeats_what_was_not_answered(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob]
+) -> None:
+    """While the coordinator loads its offsets, the member processes all records."""
+    brokers.write("trial", 2, RECORDS, TOKEN)
+    brokers.fail_next_requests(OFFSET_COMMIT, *[COORDINATOR_LOAD_IN_PROGRESS] * 100)
+    hasty = changed(job("after", 1), asynchronous_commits=True, commit_every_records=50)
+    with ConsumerGroup.running(hasty) as group:
+        member = group.members[0]
+        member.wait_in_group(20)
+        wait_until(lambda: group.reads().num_rows == RECORDS, awaiting="all records", timeout_s=60)
+        member.kill()
+        committed = sum(group.committed([0, 1]).values())  # after what the member had sent
+        brokers.answer_requests(OFFSET_COMMIT)
+        member.restart()
+        result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 60)
+    assert committed == 0
+    assert result.at_end
+    assert group.reads().num_rows == 2 * RECORDS
+    assert set(group.reads()["seq"].to_pylist()) == set(range(RECORDS))
+
+
+def test_an_asynchronous_commit_that_failed_is_made_again(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob]
+) -> None:
+    """The group comes to its end without another record."""
+    hasty = changed(job("after", 1), asynchronous_commits=True)
+    with ConsumerGroup.running(hasty) as group:
+        group.members[0].wait_in_group(20)
+        brokers.fail_next_requests(OFFSET_COMMIT, *[ILLEGAL_GENERATION] * 2)
+        brokers.write("trial", 2, RECORDS, TOKEN)
+        result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 60)
+    assert result.at_end
+    assert [event for event in group.events() if event.kind == "commit_refused"]
+    assert set(group.reads()["seq"].to_pylist()) == set(range(RECORDS))
+
+
+@pytest.mark.further(on_revocation=[True])
+@pytest.mark.parametrize("on_revocation", [True, False])
+def test_what_is_pending_in_a_rebalance_is_committed_if_the_experiment_says_so(
+    job: Callable[[Commit, int], GroupJob], tmp_path: Path, on_revocation: bool
+) -> None:
+    """It is processed in any case; requested commits are made again, and awaited."""
+    load = job("after", 1)
+    settings = _member_job(
+        changed(load, asynchronous_commits=True, commit_on_revocation=on_revocation), 0
+    )
+    consumer = FakeConsumer({0: 7})
+    loop = MemberLoop(
+        job=settings,
+        consumer=consumer,  # type: ignore[arg-type]
+        processed=ReadsFile(tmp_path / "reads"),
+        log=MemberEventLog(tmp_path / "events", 0),
+    )
+    loop._on_revoking((0,), lost=False)
+    assert loop.processed.filled == FakeConsumer.PENDING
+    assert consumer.pending.size == 0
+    assert consumer.calls == (["forget", "commit"] if on_revocation else [])
+
+
+def test_a_static_member_has_its_own_id_through_all_its_generations(
+    job: Callable[[Commit, int], GroupJob],
+) -> None:
+    """Two members with one id would be fenced."""
+    static = changed(job("after", 2), static=True)
+    with ConsumerGroup.running(static) as group:
+        ids = [member.job.settings["group.instance.id"] for member in group.members]
+        group.members[0].kill()
+        group.members[0].restart()
+        assert group.members[0].job.settings["group.instance.id"] == ids[0]
+    assert ids == ["group-1", "group-2"]
+    assert "group.instance.id" not in _member_job(job("after", 1), 0).settings
+
+
+class FakeConsumer:
+    """A consumer with pending records, which notes what is asked of it."""
+
+    PENDING = 3
+
+    def __init__(self, offsets: dict[int, int]) -> None:
+        self.offsets = offsets
+        self.calls: list[str] = []
+        self.pending = np.zeros(self.PENDING, ReadRow)
+
+    def drop_pending(self) -> None:
+        """Drop them."""
+        self.pending = self.pending[:0]
+
+    def offsets_to_commit(self) -> dict[int, int]:
+        """Return what there is to commit."""
+        return self.offsets
+
+    def forget_requested(self) -> None:
+        """Note it."""
+        self.calls.append("forget")
+
+    def commit(self, offsets: dict[int, int]) -> int:
+        """Note it."""
+        assert offsets == self.offsets
+        self.calls.append("commit")
+        return 0
+
+
+def changed(job: GroupJob, **load: object) -> GroupJob:
+    """Return the job with another load, whose members' sessions are short."""
+    return job.model_copy(
+        update={
+            "load": job.load.model_copy(update=load),
+            "settings": consumer_settings(SHORT_SESSION),
+        }
     )
 
 
