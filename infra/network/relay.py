@@ -20,12 +20,8 @@ from typing import Final, Protocol
 from ackbench.infra.errors import HarnessError, ImpairmentConflict
 from ackbench.infra.kafka.addresses import AddressTranslator
 from ackbench.infra.kafka.frames import SIZE_BYTES, FrameSplitter
-from ackbench.infra.network.impairment import (
-    Direction,
-    ImpairmentCounts,
-    RelayAction,
-    RelayTreatment,
-)
+from ackbench.infra.network.impairment import ImpairmentCounts, RelayAction
+from ackbench.infra.network.treatment import Direction, FrameTreatment
 
 MAX_HELD_BYTES: Final = 64 << 20
 """Per connection and direction. When it is reached, the relay stops reading from the sender."""
@@ -37,17 +33,6 @@ _WINDOW_BYTES: Final = 1 << 20
 """The bytes that a peer may send before the relay has read them (TCP_WINDOW_CLAMP, tcp(7))."""
 _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
-
-
-@dataclass(frozen=True)
-class FrameTreatment:
-    """The treatment of a frame."""
-
-    frame: bytes
-    treatment: RelayTreatment | None = None
-    """`None`: it is forwarded. Held and dropped is also what follows it on its connection."""
-    for_s: float | None = None
-    """For how long it is held; `None`: until the watcher, or its removal, delivers it."""
 
 
 class FrameWatcher(Protocol):

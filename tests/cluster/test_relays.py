@@ -17,13 +17,13 @@ from ackbench.infra.cluster.local import LocalCluster, provision
 from ackbench.infra.errors import SupervisorError, WaitTimeout
 from ackbench.infra.kafka.spec import ClusterSpec, Listener
 from ackbench.infra.network.impairment import (
-    Direction,
     ImpairmentCounts,
     PacketDrop,
     RelayAction,
     RelayTreatment,
-    RequestRule,
 )
+from ackbench.infra.network.rule_actions import RequestRule
+from ackbench.infra.network.treatment import Direction
 from ackbench.infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster

@@ -21,7 +21,8 @@ from ackbench.experiments.trial.faults.core import (
 )
 from ackbench.experiments.trial.faults.core.effects import Topology
 from ackbench.infra.errors import ImpairmentConflict, WaitTimeout
-from ackbench.infra.network.impairment import ImpairmentCounts, NodeImpairment, RequestRule
+from ackbench.infra.network.impairment import ImpairmentCounts, NodeImpairment
+from ackbench.infra.network.rule_actions import RequestRule
 
 
 class ImpairmentParameters(FaultParameters):

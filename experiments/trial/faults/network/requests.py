@@ -20,10 +20,13 @@ from ackbench.experiments.trial.faults.core.effects import (
 )
 from ackbench.experiments.trial.faults.network.impairment import ImpairmentParameters, impair
 from ackbench.experiments.trial.faults.network.relay import FAMILY, NETWORK
-from ackbench.infra.network.impairment import Direction, RequestRule, RuleAction
+from ackbench.infra.network.rule_actions import ACTIONS, RequestRule, RuleAction
+from ackbench.infra.network.treatment import Direction
 
 KIND: Final = "requests"
 NODES_KIND: Final = "node-requests"
+UNDER_TEST: Final = "under-test"
+"""Stands for the name of the topic under test, which is another one in each trial."""
 _OF_TRANSACTIONS: Final = frozenset(
     {"InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"}
 )
@@ -44,6 +47,10 @@ _TO_BROKERS: Final = frozenset({"OffsetForLeaderEpoch", "WriteTxnMarkers"})
 _OF_NODES: Final = _TO_CONTROLLERS | {"WriteTxnMarkers"}
 """What only brokers and controllers send, to controllers or to brokers: the `listeners` of Kafka's
 own message schemas (`clients/src/main/resources/common/message`)."""
+_OF_ACTIONS: Final = sorted(
+    {name for kind in ACTIONS.values() for name in (*kind.needs, *kind.takes)}
+)
+"""The parameters that only some actions have."""
 _AFTER_APPEND: Final = frozenset(
     {"NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"}
 )
@@ -79,8 +86,13 @@ class RequestsParameters(ImpairmentParameters):
     bytes_per_s: int = Field(
         default=0, ge=0, le=10**9, description="how much of a slow connection is read"
     )
+    topic: str = Field(
+        default="",
+        max_length=249,
+        description="the topic whose fields are changed; under-test: that of the trial; empty: all",
+    )
     partition: int = Field(
-        default=-1, ge=-1, le=1000, description="the partition whose errors are replaced; -1: all"
+        default=-1, ge=-1, le=1000, description="the partition whose fields are changed; -1: all"
     )
     on_call: int = Field(
         default=1, ge=1, le=1_000_000, description="the first of them that is acted on"
@@ -95,17 +107,20 @@ class RequestsParameters(ImpairmentParameters):
 
     @model_validator(mode="before")
     @classmethod
-    def _infer_action(cls, given: object) -> object:
-        """Take an error, or a delay, as the action if there is none."""
-        if isinstance(given, dict) and "action" not in given:
-            for name, action in (
-                ("error", "error"),
-                ("delay_ms", "delay"),
-                ("bytes_per_s", "slow"),
-            ):
-                if given.get(name):
-                    return {**given, "action": action}
-        return given
+    def _infer_action_and_side(cls, given: object) -> object:
+        """Take the first action that needs a given parameter; the side, if an action has one."""
+        if not isinstance(given, dict):
+            return given
+        inferred = dict(given)
+        needing = (
+            name for name, kind in ACTIONS.items() if any(given.get(one) for one in kind.needs)
+        )
+        if "action" not in given and (action := next(needing, None)):
+            inferred["action"] = action
+        kind = ACTIONS.get(inferred.get("action", ""))
+        if "side" not in given and kind is not None and len(kind.sides) == 1:
+            inferred["side"] = kind.sides[0]
+        return inferred
 
     @model_validator(mode="after")
     def _require_known_names(self) -> Self:
@@ -116,33 +131,28 @@ class RequestsParameters(ImpairmentParameters):
             if self.api not in API_KEYS:
                 meant = did_you_mean(self.api, API_KEYS)
                 raise ValueError(f"api is {self.api}; allowed: an API of Kafka{meant}")
-        if (self.action == "error") != bool(self.error):
-            raise ValueError(
-                f"action is {self.action} and error is {self.error or 'not there'}; "
-                "allowed: both, or neither"
-            )
         if self.error:
             from ackbench.infra.kafka.messages import ERRORS
 
             if self.error not in ERRORS:
                 meant = did_you_mean(self.error, ERRORS)
                 raise ValueError(f"error is {self.error}; allowed: an error of Kafka{meant}")
-        if self.error and self.side == "requests":
+        return self
+
+    @model_validator(mode="after")
+    def _require_what_the_action_needs(self) -> Self:
+        kind = ACTIONS[self.action]
+        if self.side not in kind.sides:
             raise ValueError(
-                f"side is requests and error is {self.error}; allowed: responses (the broker"
-                " answers, and the relay changes its answer)"
+                f"action is {self.action} and side is {self.side}; allowed: {kind.sides[0]}"
             )
-        if (self.action == "slow") != (self.bytes_per_s > 0):
+        for name in _OF_ACTIONS:
+            value, unset = getattr(self, name), type(self).model_fields[name].default
+            if (value != unset) == (name in kind.needs) or name in kind.takes:
+                continue
             raise ValueError(
-                f"action is {self.action} and bytes_per_s is {self.bytes_per_s}; allowed: both, or"
-                " neither"
-            )
-        if self.action == "repeat" and self.side == "responses":
-            raise ValueError("action is repeat and side is responses; allowed: requests")
-        if self.action != "repeat" and (self.action == "delay") != (self.delay_ms > 0):
-            raise ValueError(
-                f"action is {self.action} and delay_ms is {self.delay_ms:g}; allowed: both, or"
-                " neither"
+                f"action is {self.action} and {name} is {'not there' if value == '' else value};"
+                " allowed: both, or neither"
             )
         return self
 
@@ -202,8 +212,13 @@ class NodeRequestsParameters(RequestsParameters):
 def act_on_requests(context: FaultContext, parameters: RequestsParameters) -> FaultEvidence:
     """Let the relays follow a rule for a while. It took effect if a request met the rule."""
     context.sleep_until(parameters.at_s)
+    topic, topic_id = parameters.topic, None
+    if topic == UNDER_TEST:
+        topic, topic_id = context.topic, context.current_partition().topic_id
     rule = {
         **parameters.model_dump(exclude=set(ImpairmentParameters.model_fields)),
+        "topic": topic,
+        "topic_id": topic_id,
         "partition": None if parameters.partition < 0 else parameters.partition,
         "times": parameters.times or None,
     }

@@ -18,10 +18,11 @@ from support.builders.kafka_messages import framed
 
 from ackbench.infra.errors import ImpairmentConflict
 from ackbench.infra.kafka.messages import API_KEYS
-from ackbench.infra.network.impairment import RelayAction, RequestRule, decode_impairment
+from ackbench.infra.network.impairment import RelayAction, decode_impairment
 from ackbench.infra.network.relay import Relay, RelayMechanism, RelayTarget
 from ackbench.infra.network.request_rules import RequestRuleMechanism
 from ackbench.infra.network.reservations import reserve_ports
+from ackbench.infra.network.rule_actions import RequestRule
 
 HEARTBEAT, END_TXN = API_KEYS["Heartbeat"], API_KEYS["EndTxn"]
 VERSION = 1
