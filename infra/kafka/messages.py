@@ -38,6 +38,11 @@ ERRORS: Final[Mapping[str, int]] = MappingProxyType(
 PARTITION_FIELDS: Final = ("partition_index", "index", "partition")
 
 
+def is_retriable(error: str) -> bool:
+    """Return whether a client sends a request again that got this error, by Kafka's protocol."""
+    return error in ERRORS and ErrorCode(ERRORS[error]).retriable
+
+
 @dataclass(frozen=True)
 class Selection:
     """The topic and the partition whose fields are meant."""
