@@ -174,12 +174,20 @@ class MetRequest:
     client_id: str
     at_ns: int
     """When the rule acted, by the monotonic clock."""
+    next_id: int | None = None
+    """The correlation id of the next request of this API and client; `None`: none followed yet."""
+    next_ns: int = 0
+    """When it arrived."""
 
     def __str__(self) -> str:
         """Return it as evidence: `Produce v10 (correlation id 7) of rdkafka to node 2`."""
+        followed = ""
+        if self.next_id is not None:
+            after_ms = (self.next_ns - self.at_ns) / 1e6
+            followed = f", followed by correlation id {self.next_id} after {after_ms:.0f} ms"
         return (
             f"{self.api} v{self.version} (correlation id {self.correlation_id}) of "
-            f"{self.client_id or 'a client without id'} to node {self.node_id}"
+            f"{self.client_id or 'a client without id'} to node {self.node_id}{followed}"
         )
 
 
@@ -203,6 +211,10 @@ class ImpairmentCounts:
     """Requests that a `RequestRule` acted on, or responses to them."""
     met: tuple[MetRequest, ...] = ()
     """The first of them."""
+    ended: str = ""
+    """The event that ended the rule, as the relays saw it, as a sentence; empty: none did yet."""
+    not_acted_on: tuple[str, ...] = ()
+    """Why others met the rule and were forwarded as they are, with their number."""
 
     @classmethod
     def from_mapping(cls, raw: Mapping[str, Any]) -> Self:
@@ -213,7 +225,9 @@ class ImpairmentCounts:
         """
         request = raw.get("request")
         met = tuple(MetRequest(**one) for one in raw.get("met", ()))
-        return cls(**{**raw, "request": HeldRequest(**request) if request else None, "met": met})
+        held = HeldRequest(**request) if request else None
+        reasons = tuple(raw.get("not_acted_on", ()))
+        return cls(**{**raw, "request": held, "met": met, "not_acted_on": reasons})
 
     @property
     def any_traffic(self) -> bool:
@@ -231,7 +245,8 @@ class ImpairmentCounts:
         }
         if self.requests is not None:
             first = "; ".join(map(str, self.met))
-            return f"{self.requests} {self.what}{f': {first}' if first else ''}"
+            others = f"; not acted on: {', '.join(self.not_acted_on)}" if self.not_acted_on else ""
+            return f"{self.requests} {self.what}{f': {first}' if first else ''}{others}"
         figures = ", ".join(
             f"{count} {unit}" for unit, count in counts.items() if count is not None
         )

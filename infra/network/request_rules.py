@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
@@ -15,8 +15,9 @@ from ackbench.infra.kafka.frames import SIZE_BYTES, read_correlation_id
 from ackbench.infra.kafka.messages import API_KEYS
 from ackbench.infra.kafka.wire import ResponseReader
 from ackbench.infra.network.impairment import ImpairmentCounts, MetRequest
+from ackbench.infra.network.next_transaction import NextTransaction
 from ackbench.infra.network.relay import Connection, Relay, watch_all
-from ackbench.infra.network.rule_actions import ACTIONS, MetFrame, RequestRule
+from ackbench.infra.network.rule_actions import ACTIONS, NEXT_TRANSACTION, MetFrame, RequestRule
 from ackbench.infra.network.treatment import FrameTreatment
 
 MOST_SHOWN: Final = 5
@@ -47,6 +48,8 @@ class RequestRuleMechanism:
     def __post_init__(self) -> None:
         """Seed the rule's chance."""
         self._random = Random(self.rule.seed)  # noqa: S311 - which requests are met is no secret
+        ends_there = self.rule.until == NEXT_TRANSACTION
+        self._next_transaction = NextTransaction() if ends_there else None
         self._api_key, self._action = API_KEYS[self.rule.api], ACTIONS[self.rule.action]
 
     def apply(self) -> None:
@@ -67,6 +70,14 @@ class RequestRuleMechanism:
                 connections=self._resets,
                 requests=self._acted,
                 met=tuple(self._met),
+                ended=(
+                    "the rule ended when the next transaction had a stored record"
+                    if self._has_ended
+                    else ""
+                ),
+                not_acted_on=tuple(
+                    f"{count} ({reason})" for reason, count in self._not_acted_on.most_common()
+                ),
             ),
         )
 
@@ -77,6 +88,8 @@ class RequestRuleMechanism:
 
     def treat_request(self, connection: Connection, frame: bytes) -> FrameTreatment:
         """Act on a request of the rule's API, or remember it until its response comes."""
+        if self._next_transaction is not None and self._acted:
+            self._next_transaction.saw_request(connection, frame)
         try:
             head = read_head(frame)
         except HarnessError:
@@ -84,6 +97,7 @@ class RequestRuleMechanism:
         if head.api_key != self._api_key:
             return FrameTreatment(frame)
         client_id = _client_id(frame)
+        self._note_next(head, client_id)
         if self.rule.side == "responses":
             self._unanswered[connection, head.correlation_id] = head, client_id
             return FrameTreatment(frame)
@@ -91,6 +105,8 @@ class RequestRuleMechanism:
 
     def treat_response(self, connection: Connection, frame: bytes) -> FrameTreatment:
         """Act on the response to a request of the rule's API."""
+        if self._next_transaction is not None and self._acted:
+            self._next_transaction.saw_response(connection, frame)
         correlation_id = read_correlation_id(frame)
         if correlation_id is None:
             return FrameTreatment(frame)
@@ -116,6 +132,7 @@ class RequestRuleMechanism:
                 frame,
                 head,
                 lambda after_s: connection.relay.repeat(frame, after_s, lambda: self._note(met)),
+                tuple((relay.node_id, *relay.listen_address) for relay in self.relays),
                 (connection.client if self.rule.side == "requests" else connection.node).limit,
             )
         )
@@ -134,10 +151,22 @@ class RequestRuleMechanism:
         if len(self._met) < MOST_SHOWN:
             self._met.append(met)
 
+    @property
+    def _has_ended(self) -> bool:
+        return self._next_transaction is not None and self._next_transaction.has_record
+
+    def _note_next(self, head: RequestHead, client_id: str) -> None:
+        """Note what a client of a request that was met sends next."""
+        for place, met in enumerate(self._met):
+            if met.next_id is None and met.client_id == client_id:
+                self._met[place] = replace(
+                    met, next_id=head.correlation_id, next_ns=self.monotonic_ns()
+                )
+
     def _is_met(self) -> bool:
         """Return whether the rule acts on the next request or response that is its API's."""
         self._matching += 1
-        if self._matching < self.rule.on_call:
+        if self._has_ended or self._matching < self.rule.on_call:
             return False
         if self.rule.times is not None and max(self._acted, self._begun) >= self.rule.times:
             return False

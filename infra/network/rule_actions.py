@@ -9,15 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.addresses import RequestHead
 from ackbench.infra.kafka.spec import Listener
 from ackbench.infra.network.treatment import Direction, FrameTreatment
 
-RuleAction = Literal["hold", "delay", "drop", "reset", "error", "repeat", "slow"]
+if TYPE_CHECKING:
+    from ackbench.infra.kafka.messages import Selection
+
+RuleAction = Literal[
+    "hold", "delay", "drop", "reset", "error", "repeat", "slow", "rewrite", "respond"
+]
 """What a rule does with a request or a response."""
+NEXT_TRANSACTION: Final = "next-transaction"
+"""The end of a rule that the relays see: a producer's next transaction has a stored record."""
 BOTH_SIDES: Final[tuple[Direction, ...]] = ("responses", "requests")
 
 
@@ -40,6 +47,8 @@ class RequestRule:
     error: str = ""
     """The error to put into responses: `NOT_LEADER_OR_FOLLOWER`."""
     delay_ms: float = 0
+    rewrite: str = ""
+    """The changes of named fields, in the notation of `infra.kafka.field_changes`."""
     bytes_per_s: int = 0
     """How much of a slow connection is read."""
     topic: str = ""
@@ -55,9 +64,17 @@ class RequestRule:
     probability: float = 1.0
     """With which it acts on each from there on."""
     seed: int = 0
+    until: str = ""
+    """What ends the rule: `NEXT_TRANSACTION` for the relays; all else is for who began the rule."""
     listener: Listener = "client"
     """Of the nodes that receive the requests."""
     kind: Literal["request-rule"] = "request-rule"
+
+    def selection(self) -> Selection:
+        """Return the topic and partition that it is about."""
+        from ackbench.infra.kafka.messages import Selection
+
+        return Selection(self.topic, self.topic_id, self.partition)
 
     def __str__(self) -> str:
         """Return it as evidence: `the relays drop 3 Produce responses`."""
@@ -73,7 +90,8 @@ class RequestRule:
             where = f" for partition {self.partition}{of_topic}"
         done = ACTIONS[self.action].sentence.format(what=what, where=where, rule=self)
         between = "" if self.listener == "client" else f" of the {self.listener} listeners"
-        return f"the relays{between} {done}"
+        end = f" until {self.until}" if self.until else ""
+        return f"the relays{between} {done}{end}"
 
 
 @dataclass(frozen=True)
@@ -86,6 +104,8 @@ class MetFrame:
     """Of the request, also if the frame is the response."""
     repeat: Callable[[float], None]
     """Delivers the frame once more, after so many seconds."""
+    brokers: tuple[tuple[int, str, int], ...]
+    """Node id, host and port of all relays."""
     limit: Callable[[int], None]
     """Reads so many bytes per second of the connection, on the rule's side."""
 
@@ -121,15 +141,42 @@ def _slow(met: MetFrame) -> FrameTreatment:
 
 
 def _error(met: MetFrame) -> FrameTreatment | str:
-    from ackbench.infra.kafka.messages import ERRORS, Selection, with_error
+    from ackbench.infra.kafka.messages import ERRORS, with_error
 
     rule = met.rule
-    selection = Selection(rule.topic, rule.topic_id, rule.partition)
     try:
-        changed = with_error(met.frame, met.head, ERRORS[rule.error], selection)
+        changed = with_error(met.frame, met.head, ERRORS[rule.error], rule.selection())
     except HarnessError:
         return f"{rule.api} v{met.head.version} cannot be read"
     return FrameTreatment(changed) if changed is not None else "no error of it was meant"
+
+
+def _rewrite(met: MetFrame) -> FrameTreatment | str:
+    from ackbench.infra.kafka.field_changes import FieldMissing, with_changes
+
+    version = f"{met.rule.api} v{met.head.version}"
+    try:
+        changed = with_changes(met.frame, met.head, met.rule.rewrite, met.rule.selection())
+    except FieldMissing as error:
+        return f"{version}: {error}"
+    except HarnessError:
+        return f"{version} cannot be read or changed"
+    return FrameTreatment(changed) if changed != met.frame else f"{version} would stay as it is"
+
+
+def _respond(met: MetFrame) -> FrameTreatment | str:
+    from ackbench.infra.kafka.answers import Unanswerable, answer_with_error
+    from ackbench.infra.kafka.messages import ERRORS
+
+    try:
+        answer = answer_with_error(
+            met.frame, met.head, ERRORS[met.rule.error], met.brokers, met.rule.selection()
+        )
+    except Unanswerable as error:
+        return str(error)
+    except HarnessError:
+        return f"{met.rule.api} v{met.head.version} cannot be read"
+    return FrameTreatment(answer, "answer")
 
 
 ACTIONS: Final[Mapping[RuleAction, ActionKind]] = MappingProxyType(
@@ -172,6 +219,22 @@ ACTIONS: Final[Mapping[RuleAction, ActionKind]] = MappingProxyType(
             "on slow connections",
             _slow,
             needs=("bytes_per_s",),
+        ),
+        "rewrite": ActionKind(
+            "rewrite {rule.rewrite}{where} in {what}",
+            "rewritten",
+            _rewrite,
+            sides=("responses",),
+            needs=("rewrite",),
+            takes=("topic", "partition"),
+        ),
+        "respond": ActionKind(
+            "answer {what}{where} with {rule.error} themselves",
+            "answered by relays",
+            _respond,
+            sides=("requests",),
+            needs=("error",),
+            takes=("topic", "partition"),
         ),
     }
 )
