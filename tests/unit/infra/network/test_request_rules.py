@@ -20,6 +20,7 @@ from support.builders.kafka_messages import framed
 from support.tiers import examples
 
 from ackbench.infra.errors import ImpairmentConflict
+from ackbench.infra.kafka.addresses import AddressTranslator
 from ackbench.infra.kafka.messages import API_KEYS
 from ackbench.infra.network.impairment import RelayAction, decode_impairment
 from ackbench.infra.network.relay import Connection, Relay, RelayMechanism, RelayTarget
@@ -107,13 +108,14 @@ class Client:
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[tuple[Node, Relay, int]]:
+async def running(*, translates: bool = False) -> AsyncIterator[tuple[Node, Relay, int]]:
     """Start a node and its relay; yield both and the relay's port."""
     reservation = reserve_ports(2)
     relayed, port = reservation.ports
     node = Node()
     server = await asyncio.start_server(node.serve, "127.0.0.1", port)
-    relay = Relay(1, ("127.0.0.1", relayed), RelayTarget("127.0.0.1", port))
+    translator = (lambda: AddressTranslator(lambda _node, address: address)) if translates else None
+    relay = Relay(1, ("127.0.0.1", relayed), RelayTarget("127.0.0.1", port), translator)
     await relay.start()
     try:
         yield node, relay, relayed
@@ -315,6 +317,33 @@ def test_a_relay_answers_in_the_order_of_requests_and_the_node_never_gets_the_re
                 " to node 1, followed by correlation id 3 after "
             )
             assert await client.call(4) == (4, "none")
+
+    asyncio.run(scenario())
+
+
+def test_a_relay_that_replaces_addresses_answers_with_its_own() -> None:
+    """The node's response to the placeholder is not taken for one to Metadata."""
+
+    async def scenario() -> None:
+        async with running(translates=True) as (node, relay, port):
+            client = await connected(port)
+            error = "LEADER_NOT_AVAILABLE"
+            rule = ruled(relay, RequestRule("Metadata", "requests", "respond", error=error))
+            head = struct.pack(">hhih", API_KEYS["Metadata"], 1, 5, 6) + b"client"
+            body = head + struct.pack(">ih1s", 1, 1, b"t")
+            client.writer.write(struct.pack(">i", len(body)) + body)
+            async with asyncio.timeout(10):
+                size = await client.reader.readexactly(4)
+                frame = await client.reader.readexactly(int.from_bytes(size))
+            kind: Any = load_response_schema(API_KEYS["Metadata"], 1)
+            read, _ = entity_reader(kind)(frame, 4)
+            assert [(one.node_id, one.port) for one in read.brokers] == [(1, port)]
+            assert [(one.name, one.error_code.name) for one in read.topics] == [
+                ("t", error.lower())
+            ]
+            assert node.apis == [API_VERSIONS]
+            assert rule.remove()[0].requests == 1
+            assert await client.call(6) == (6, "none")
 
     asyncio.run(scenario())
 
