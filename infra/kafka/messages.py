@@ -62,20 +62,13 @@ class Selection:
 
     def has_topic(self, entity: Any) -> bool:
         """Return whether an entity is not one of another topic."""
-        name = next(
-            (
-                getattr(entity, field.name)
-                for field in fields(entity)
-                if field.name in _topic_fields(kind_of(entity))
-            ),
-            None,
-        )
-        if not self.topic or name == self.topic:
+        names = [getattr(entity, name) for name in _topic_fields(kind_of(entity))]
+        if not self.topic or not (names or hasattr(entity, "topic_id")):
             return True
-        if name is not None:
-            return False
+        if any(name is not None for name in names):
+            return self.topic in names
         topic_id = getattr(entity, "topic_id", None)
-        return topic_id is None or str(topic_id) == self.topic_id
+        return topic_id is not None and str(topic_id) == self.topic_id
 
 
 ALL: Final = Selection()
