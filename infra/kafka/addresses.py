@@ -97,6 +97,10 @@ class AddressTranslator:
         if head.api_key != PRODUCE or _is_acknowledged(frame):
             self._unanswered[head.correlation_id] = head
 
+    def forget_request(self, correlation_id: int) -> None:
+        """Forget a request that the node does not get."""
+        self._unanswered.pop(correlation_id, None)
+
     def translate(self, frame: bytes) -> bytes:
         """Return a response with the relays' addresses.
 

@@ -7,6 +7,7 @@ error. Read are EndTxn, AddPartitionsToTxn and Produce, in all versions that a c
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -35,6 +36,8 @@ SIZE_BYTES: Final = 4
 MAX_FRAME_BYTES: Final = 128 << 20
 """A larger size is no frame of Kafka's (`socket.request.max.bytes` is 100 MiB by default)."""
 _UUID_BYTES: Final = 16
+_INT16_BYTES: Final = 2
+_API_VERSIONS: Final = 18
 
 
 @dataclass(frozen=True)
@@ -166,6 +169,23 @@ def _read_transactional_id(
         return reader.string()
     reader.tags()
     return reader.compact_string()
+
+
+def placeholder_request(frame: bytes) -> bytes:
+    """Return ApiVersions 0 with the correlation id and client id of a request.
+
+    A relay that answers a request sends it to the node instead: the node answers the requests of a
+    connection in their order, and with its response it is the turn of the relay's answer.
+
+    Raises:
+        HarnessError: the request's header cannot be read.
+    """
+    reader = ResponseReader(frame[SIZE_BYTES:])
+    reader.skip(2 * _INT16_BYTES)
+    correlation_id = reader.number(">i")
+    client_id = (reader.string() or "").encode()
+    body = struct.pack(">hhih", _API_VERSIONS, 0, correlation_id, len(client_id)) + client_id
+    return len(body).to_bytes(SIZE_BYTES) + body
 
 
 def read_correlation_id(frame: bytes) -> int | None:

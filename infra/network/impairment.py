@@ -13,20 +13,15 @@ from typing import Any, Literal, Protocol, Self
 
 from ackbench.infra.errors import SupervisorError
 from ackbench.infra.kafka.frames import TransactionalApi
-from ackbench.infra.kafka.spec import Listener
+from ackbench.infra.network.rule_actions import RequestRule
+from ackbench.infra.network.treatment import Direction
 
-Direction = Literal["responses", "requests"]
-"""Of a client connection: what the node sends, or what it receives."""
 RelayTreatment = Literal["hold", "drop", "reset"]
 """What a relay does with bytes.
 
 hold: keep them, and deliver them at the end. drop: discard them, and reset the connection at the
 end. reset: discard them, and reset the connection at once.
 """
-
-
-RuleAction = Literal["hold", "delay", "drop", "reset", "error", "repeat", "slow"]
-"""What a rule does with a request or a response."""
 
 
 @dataclass(frozen=True)
@@ -110,62 +105,6 @@ class RequestHold:
         return f"the relays hold one {self.request} of {self.transactional_id}"
 
 
-@dataclass(frozen=True)
-class RequestRule:
-    """The relays of all nodes act on some requests of one API, or on the responses to them.
-
-    A request that is held, or whose connection is to be dropped, takes with it what follows on its
-    connection in the same direction, as TCP would: until the rule is removed, or, with a delay,
-    until that has passed. A request that is repeated is forwarded, and delivered once more after
-    the delay on a connection of its own, whose response is discarded: like a late request on a
-    connection that its sender has closed. A connection is slow in the rule's direction from its
-    first request that meets the rule on; the bytes that were not read stay with the sender.
-    """
-
-    api: str
-    """Its name in Kafka's protocol: `Produce`."""
-    side: Direction
-    action: RuleAction
-    error: str = ""
-    """The error to put into responses: `NOT_LEADER_OR_FOLLOWER`."""
-    delay_ms: float = 0
-    bytes_per_s: int = 0
-    """How much of a slow connection is read."""
-    partition: int | None = None
-    """Only errors of this partition are replaced; `None`: of all."""
-    on_call: int = 1
-    """The first one that the rule acts on, of those that it meets."""
-    times: int | None = None
-    """How many it acts on at most; `None`: on all."""
-    probability: float = 1.0
-    """With which it acts on each from there on."""
-    seed: int = 0
-    listener: Listener = "client"
-    """Of the nodes that receive the requests."""
-    kind: Literal["request-rule"] = "request-rule"
-
-    def __str__(self) -> str:
-        """Return it as evidence: `the relays drop 3 Produce responses`."""
-        some = "" if self.times is None else f"{self.times} "
-        what = f"{some}{self.api} {self.side}"
-        if self.probability < 1:
-            what += f" (probability {self.probability:g})"
-        if self.on_call > 1:
-            what += f" from number {self.on_call} on"
-        where = "" if self.partition is None else f" for partition {self.partition}"
-        done = {
-            "hold": f"hold {what}",
-            "drop": f"drop {what} and what follows on the connection",
-            "reset": f"reset connections with {what}",
-            "delay": f"delay {what} by {self.delay_ms:g} ms",
-            "slow": f"read {self.bytes_per_s:,} bytes/s of connections with {what}",
-            "repeat": f"repeat {what} after {self.delay_ms:g} ms",
-            "error": f"put {self.error}{where} into {what}",
-        }
-        between = "" if self.listener == "client" else f" of the {self.listener} listeners"
-        return f"the relays{between} {done[self.action]}"
-
-
 NodeImpairment = PacketDrop | TrafficShaping | RelayAction
 """An impairment of one node's traffic."""
 Impairment = NodeImpairment | RequestHold | RequestRule
@@ -235,12 +174,20 @@ class MetRequest:
     client_id: str
     at_ns: int
     """When the rule acted, by the monotonic clock."""
+    next_id: int | None = None
+    """The correlation id of the next request of this API and client; `None`: none followed yet."""
+    next_ns: int = 0
+    """When it arrived."""
 
     def __str__(self) -> str:
         """Return it as evidence: `Produce v10 (correlation id 7) of rdkafka to node 2`."""
+        followed = ""
+        if self.next_id is not None:
+            after_ms = (self.next_ns - self.at_ns) / 1e6
+            followed = f", followed by correlation id {self.next_id} after {after_ms:.0f} ms"
         return (
             f"{self.api} v{self.version} (correlation id {self.correlation_id}) of "
-            f"{self.client_id or 'a client without id'} to node {self.node_id}"
+            f"{self.client_id or 'a client without id'} to node {self.node_id}{followed}"
         )
 
 
@@ -264,6 +211,10 @@ class ImpairmentCounts:
     """Requests that a `RequestRule` acted on, or responses to them."""
     met: tuple[MetRequest, ...] = ()
     """The first of them."""
+    ended: str = ""
+    """The event that ended the rule, as the relays saw it, as a sentence; empty: none did yet."""
+    not_acted_on: tuple[str, ...] = ()
+    """Why others met the rule and were forwarded as they are, with their number."""
 
     @classmethod
     def from_mapping(cls, raw: Mapping[str, Any]) -> Self:
@@ -274,7 +225,9 @@ class ImpairmentCounts:
         """
         request = raw.get("request")
         met = tuple(MetRequest(**one) for one in raw.get("met", ()))
-        return cls(**{**raw, "request": HeldRequest(**request) if request else None, "met": met})
+        held = HeldRequest(**request) if request else None
+        reasons = tuple(raw.get("not_acted_on", ()))
+        return cls(**{**raw, "request": held, "met": met, "not_acted_on": reasons})
 
     @property
     def any_traffic(self) -> bool:
@@ -292,7 +245,8 @@ class ImpairmentCounts:
         }
         if self.requests is not None:
             first = "; ".join(map(str, self.met))
-            return f"{self.requests} {self.what}{f': {first}' if first else ''}"
+            others = f"; not acted on: {', '.join(self.not_acted_on)}" if self.not_acted_on else ""
+            return f"{self.requests} {self.what}{f': {first}' if first else ''}{others}"
         figures = ", ".join(
             f"{count} {unit}" for unit, count in counts.items() if count is not None
         )

@@ -18,14 +18,15 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from ackbench.infra.errors import HarnessError, ImpairmentConflict
-from ackbench.infra.kafka.addresses import AddressTranslator
-from ackbench.infra.kafka.frames import SIZE_BYTES, FrameSplitter
-from ackbench.infra.network.impairment import (
-    Direction,
-    ImpairmentCounts,
-    RelayAction,
-    RelayTreatment,
+from ackbench.infra.kafka.addresses import AddressTranslator, read_head
+from ackbench.infra.kafka.frames import (
+    SIZE_BYTES,
+    FrameSplitter,
+    placeholder_request,
+    read_correlation_id,
 )
+from ackbench.infra.network.impairment import ImpairmentCounts, RelayAction
+from ackbench.infra.network.treatment import Direction, FrameTreatment
 
 MAX_HELD_BYTES: Final = 64 << 20
 """Per connection and direction. When it is reached, the relay stops reading from the sender."""
@@ -37,17 +38,6 @@ _WINDOW_BYTES: Final = 1 << 20
 """The bytes that a peer may send before the relay has read them (TCP_WINDOW_CLAMP, tcp(7))."""
 _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
-
-
-@dataclass(frozen=True)
-class FrameTreatment:
-    """The treatment of a frame."""
-
-    frame: bytes
-    treatment: RelayTreatment | None = None
-    """`None`: it is forwarded. Held and dropped is also what follows it on its connection."""
-    for_s: float | None = None
-    """For how long it is held; `None`: until the watcher, or its removal, delivers it."""
 
 
 class FrameWatcher(Protocol):
@@ -92,7 +82,7 @@ class Relay:
             admits: returns whether a client may connect, given its host and port.
         """
         self.node_id, self.target, self.admits = node_id, target, admits
-        self._listen_address, self.translator = listen_address, translator
+        self.listen_address, self.translator = listen_address, translator
         self._server: asyncio.Server | None = None
         self._connections: set[Connection] = set()
         self._repeating: set[asyncio.Task[None]] = set()
@@ -109,7 +99,7 @@ class Relay:
         loop = asyncio.get_running_loop()
         if listening is None:
             self._server = await loop.create_server(
-                self._accept, *self._listen_address, backlog=_BACKLOG
+                self._accept, *self.listen_address, backlog=_BACKLOG
             )
         else:
             self._server = await loop.create_server(self._accept, sock=listening, backlog=_BACKLOG)
@@ -247,6 +237,9 @@ class Connection:
         self.translator = relay.translator() if relay.translator else None
         self.client = ConnectionEnd(self, "requests")
         self.node = ConnectionEnd(self, "responses")
+        self.answers: dict[int, bytes] = {}
+        """The responses of the relay to requests that the node never gets, by correlation id. Each
+        takes the place of the node's response to a placeholder."""
         self._connecting: asyncio.Task[None] | None = None
 
     def connect_to_node(self) -> None:
@@ -268,6 +261,15 @@ class Connection:
             self.reset()  # the node is down, and would have refused the client
         else:
             self.client.resume_reading()
+
+    def answer(self, request: bytes, response: bytes) -> None:
+        """Answer a request, after the node has answered what precedes it on the connection."""
+        placeholder = placeholder_request(request)
+        correlation_id = read_head(request).correlation_id
+        self.answers[correlation_id] = response
+        if self.translator is not None:
+            self.translator.forget_request(correlation_id)
+        self.node.write(placeholder)
 
     def other(self, end: ConnectionEnd) -> ConnectionEnd:
         """Return the opposite end."""
@@ -347,7 +349,7 @@ class ConnectionEnd(asyncio.Protocol):
         relay = self._connection.relay
         if self._connection.translator is not None:
             self._forward_translated(data, self._connection.translator)
-        elif relay.watcher is not None:
+        elif relay.watcher is not None or self._has_answers:
             self._forward_frames(data, relay.watcher)
         else:
             self._forward(self._frames.track(data))
@@ -436,6 +438,11 @@ class ConnectionEnd(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     @property
+    def _has_answers(self) -> bool:
+        """Whether a response that is to be read here gives way to one of the relay."""
+        return self._direction == "responses" and bool(self._connection.answers)
+
+    @property
     def holds(self) -> bool:
         """Whether bytes read here are held."""
         return bool(self._held)
@@ -446,8 +453,10 @@ class ConnectionEnd(asyncio.Protocol):
         return self._at_eof
 
     def forward_kept(self) -> None:
-        """Forward the begin of an incomplete frame, unless only complete ones can be translated."""
+        """Forward the begin of an incomplete frame, unless only complete ones can be replaced."""
         if self._connection.translator is not None:
+            return
+        if self._has_answers:
             return
         kept = self._frames.track(b"")
         if self._held:
@@ -506,29 +515,34 @@ class ConnectionEnd(asyncio.Protocol):
                 )
                 self._connection.reset()
                 return
-            if watcher is None:
-                self._forward(frame)
-            else:
-                self._forward_frame(frame, watcher, is_frame=True)
+            self._forward_frame(frame, watcher, is_frame=True)
             if not self.is_open:
                 return  # it was reset
 
-    def _forward_frames(self, data: bytes, watcher: FrameWatcher) -> None:
+    def _forward_frames(self, data: bytes, watcher: FrameWatcher | None) -> None:
         """Forward complete frames; hold the one that the watcher selects, and all after it."""
         for piece in self._frames.split(data):
             self._forward_frame(piece.data, watcher, is_frame=piece.is_frame)
 
-    def _forward_frame(self, data: bytes, watcher: FrameWatcher, *, is_frame: bool) -> None:
-        if self.has_dropped:
+    def _forward_frame(self, data: bytes, watcher: FrameWatcher | None, *, is_frame: bool) -> None:
+        if is_frame and self._has_answers:
+            correlation_id = read_correlation_id(data)
+            if correlation_id is not None:
+                data = self._connection.answers.pop(correlation_id, data)
+        if watcher is None:
+            self._forward(data)
+        elif self.has_dropped:
             return
-        if self._held:
+        elif self._held:
             self._hold(data)
-            return
-        treated = FrameTreatment(data)
-        if is_frame and self._direction == "responses":
-            treated = watcher.treat_response(self._connection, data)
-        elif is_frame:
-            treated = watcher.treat_request(self._connection, data)
+        elif not is_frame:
+            self._connection.other(self).write(data)
+        elif self._direction == "responses":
+            self._treat(data, watcher.treat_response(self._connection, data))
+        else:
+            self._treat(data, watcher.treat_request(self._connection, data))
+
+    def _treat(self, frame: bytes, treated: FrameTreatment) -> None:
         match treated.treatment:
             case None:
                 self._connection.other(self).write(treated.frame)
@@ -540,6 +554,8 @@ class ConnectionEnd(asyncio.Protocol):
                 self.has_dropped = True
             case "reset":
                 self._connection.reset()
+            case "answer":
+                self._connection.answer(frame, treated.frame)
 
     def _deliver_delayed(self) -> None:
         if self._held:

@@ -14,12 +14,12 @@ from ackbench.infra.network.impairment import (
     ImpairmentMechanism,
     RelayAction,
     RequestHold,
-    RequestRule,
 )
 from ackbench.infra.network.loopback import LoopbackNetwork
 from ackbench.infra.network.relay import Relay, RelayMechanism, RelayTarget
 from ackbench.infra.network.request_hold import RequestHoldMechanism
 from ackbench.infra.network.request_rules import RequestRuleMechanism
+from ackbench.infra.network.rule_actions import RequestRule
 
 
 class RelayedNetwork(ImpairableNetwork):

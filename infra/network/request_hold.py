@@ -19,7 +19,8 @@ from ackbench.infra.kafka.frames import (
     read_transactional_request,
 )
 from ackbench.infra.network.impairment import HeldRequest, ImpairmentCounts, RequestHold
-from ackbench.infra.network.relay import Connection, FrameTreatment, Relay, watch_all
+from ackbench.infra.network.relay import Connection, Relay, watch_all
+from ackbench.infra.network.treatment import FrameTreatment
 
 NO_ERROR: Final = 0
 

@@ -17,13 +17,13 @@ from ackbench.infra.cluster.local import LocalCluster, provision
 from ackbench.infra.errors import SupervisorError, WaitTimeout
 from ackbench.infra.kafka.spec import ClusterSpec, Listener
 from ackbench.infra.network.impairment import (
-    Direction,
     ImpairmentCounts,
     PacketDrop,
     RelayAction,
     RelayTreatment,
-    RequestRule,
 )
+from ackbench.infra.network.rule_actions import RequestRule
+from ackbench.infra.network.treatment import Direction
 from ackbench.infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -105,6 +105,86 @@ def test_dropping_packets_is_refused_without_namespaces(cluster: LocalCluster) -
     """A relay only sees connections."""
     with pytest.raises(SupervisorError, match="needs namespaces"):
         cluster.impair("cut", [PacketDrop(1, clients=True)])
+
+
+@pytest.mark.parametrize(
+    ("rule", "duplicates"),
+    [
+        (
+            RequestRule(
+                *("Produce", "requests", "respond"),
+                error="NOT_LEADER_OR_FOLLOWER",
+                topic=TOPIC,
+                partition=0,
+                times=1,
+            ),
+            0,
+        ),
+        (
+            RequestRule(
+                *("Produce", "responses", "rewrite"),
+                rewrite="responses.partition_responses.error_code:NOT_LEADER_OR_FOLLOWER",
+                topic=TOPIC,
+                times=1,
+            ),
+            1,
+        ),
+    ],
+    ids=["respond", "rewrite"],
+)
+def test_a_batch_that_is_refused_by_a_relay_is_not_appended(
+    cluster: LocalCluster, rule: RequestRule, duplicates: int
+) -> None:
+    """The client sends it again; it is a duplicate only if the broker had the first request."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+    producer.list_topics(TOPIC, 10)
+    before = topics.end_offsets(cluster.admin_servers, TOPIC)[0]
+    cluster.impair("rule", [rule])
+    producer.produce(TOPIC, b"once", partition=0)
+    assert producer.flush(30) == 0
+    (counts,) = cluster.heal("rule")
+    assert counts.requests == 1
+    assert "followed by correlation id" in str(counts)
+    stored = topics.end_offsets(cluster.admin_servers, TOPIC)[0] - before
+    assert stored == 1 + duplicates
+
+
+def test_a_topic_that_is_removed_from_metadata_is_gone_for_the_client(
+    cluster: LocalCluster,
+) -> None:
+    """Until the rule ends; other topics are not affected."""
+    rule = RequestRule("Metadata", "responses", "rewrite", rewrite="topics:removed", topic=TOPIC)
+    cluster.impair("rule", [rule])
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+    assert TOPIC not in producer.list_topics(timeout=10).topics
+    (counts,) = cluster.heal("rule")
+    assert counts.any_traffic
+    assert TOPIC in producer.list_topics(timeout=10).topics
+
+
+def test_a_rule_ends_with_the_next_transaction(cluster: LocalCluster) -> None:
+    """Its requests are forwarded again when a record of that is stored."""
+    rule = RequestRule(
+        "Produce", "requests", "delay", delay_ms=1, until="next-transaction", topic=""
+    )
+    producer = Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "transactional.id": "until",
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(30)
+    cluster.impair("rule", [rule])
+    acted: list[int] = []
+    for _ in range(3):
+        producer.begin_transaction()
+        producer.produce(TOPIC, b"in a transaction", partition=0)
+        producer.commit_transaction(30)
+        acted.append(cluster.impairment_counts("rule")[0].requests or 0)
+    (counts,) = cluster.heal("rule")
+    assert acted == [1, 2, 2]
+    assert counts.ended == "the rule ended when the next transaction had a stored record"
 
 
 def has_met(cluster: LocalCluster, name: str) -> bool:

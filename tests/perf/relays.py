@@ -1,8 +1,9 @@
 """What relays in front of an external cluster cost: its producer's latency and throughput.
 
 Three brokers with SASL_SSL, which run without a supervisor. In each round the same producer sends
-to the brokers and through relays, at a given rate and then as fast as it can. The rounds begin with
-different sides. Behind relays, the relays have TLS and the producer has none, as in a trial.
+to the brokers, through relays, and through relays with a rule that no request meets, at a given
+rate and then as fast as it can. The rounds begin with different sides. Behind relays, the relays
+have TLS and the producer has none, as in a trial.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import statistics
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
 
@@ -36,7 +37,9 @@ from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.infra.cluster.external import probe_cluster
 from ackbench.infra.machine.home import Home
 from ackbench.infra.network.external_relays import ExternalRelays
+from ackbench.infra.network.rule_actions import RequestRule, RuleAction
 from ackbench.infra.network.tls import tls_context
+from ackbench.infra.network.treatment import Direction
 
 PARTITIONS: Final = 6
 RECORD_BYTES: Final = 200
@@ -44,6 +47,8 @@ SETTINGS: Final = {"acks": "all", "enable.idempotence": "true", "linger.ms": "5"
 RATE_RECORDS_PER_S: Final = 1000
 SECONDS: Final = 10
 BURST_RECORDS: Final = 200_000
+UNMET: Final[tuple[str, Direction, RuleAction]] = ("Heartbeat", "requests", "drop")
+"""A rule for requests that a producer does not send."""
 _TIMEOUT_S: Final = 300.0
 _NAME: Final = "ackbench-relays"
 """Begins the names of topics, as the user's permissions have it."""
@@ -62,17 +67,24 @@ class Round:
 
 @dataclass(frozen=True)
 class RelayCosts:
-    """The rounds of both sides, in the same order."""
+    """The rounds of all sides, in the same order."""
 
     direct: tuple[Round, ...]
     relayed: tuple[Round, ...]
+    ruled: tuple[Round, ...]
+    """Behind relays with a rule that no request meets."""
 
-    def ratios(self, measure: str) -> list[float]:
-        """Return relayed / direct of each round; other load affects both in one round."""
+    def ratios(self, measure: str, side: str, base: str = "direct") -> list[float]:
+        """Return side / base of each round; other load affects both in one round."""
         return [
             getattr(one, measure) / getattr(other, measure)
-            for one, other in zip(self.relayed, self.direct, strict=True)
+            for one, other in zip(getattr(self, side), getattr(self, base), strict=True)
         ]
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The names of the sides."""
+        return tuple(field.name for field in fields(self))
 
     def median(self, side: str, measure: str) -> float:
         """Return the median of a side's rounds."""
@@ -81,7 +93,7 @@ class RelayCosts:
 
 def relay_costs(home: Home, rounds: int = 7) -> RelayCosts:
     """Start the brokers, run the rounds, and stop the brokers."""
-    measured: dict[str, list[Round]] = {"direct": [], "relayed": []}
+    measured: dict[str, list[Round]] = {"direct": [], "relayed": [], "ruled": []}
     with (
         tempfile.TemporaryDirectory(prefix="ackbench-relays-") as folder,
         external_brokers(home.cache, Path(folder), 3) as brokers,
@@ -92,7 +104,7 @@ def relay_costs(home: Home, rounds: int = 7) -> RelayCosts:
         for number in range(rounds):
             for name in sorted(sides, reverse=number % 2 == 1):
                 measured[name].append(_measure(brokers, *sides[name]))
-    return RelayCosts(tuple(measured["direct"]), tuple(measured["relayed"]))
+    return RelayCosts(**{name: tuple(rows) for name, rows in measured.items()})
 
 
 @contextmanager
@@ -101,16 +113,17 @@ def _sides(brokers: ExternalBrokers) -> Iterator[dict[str, tuple[str, dict[str, 
     security = brokers.user_security()
     register_security(brokers.sasl, security)
     connection = connection_settings(brokers.sasl)
-    relays = ExternalRelays(probe_cluster(connection).addresses, tls_context(connection))
     behind = security_behind_relay(security)
-    register_security(relays.bootstrap_servers, behind)
-    try:
-        yield {
-            "direct": (brokers.sasl, security),
-            "relayed": (relays.bootstrap_servers, behind),
-        }
-    finally:
-        relays.close()
+    with ExitStack() as closing:
+        made = {"direct": (brokers.sasl, security)}
+        for name in ("relayed", "ruled"):
+            relays = ExternalRelays(probe_cluster(connection).addresses, tls_context(connection))
+            closing.callback(relays.close)
+            register_security(relays.bootstrap_servers, behind)
+            made[name] = (relays.bootstrap_servers, behind)
+            if name == "ruled":
+                relays.impair("rule", [RequestRule(*UNMET)])
+        yield made
 
 
 def _measure(brokers: ExternalBrokers, servers: str, security: dict[str, str]) -> Round:

@@ -62,6 +62,7 @@ def value_of(hint: Any, kafka_type: str | None, random: Random) -> Any:
         "records": lambda: random.randbytes(random.randrange(300)),
         "string": lambda: "é" * random.randrange(3) + "x" * random.randrange(200),
         "timedelta_i32": lambda: timedelta(milliseconds=random.randrange(2**31)),
+        "timedelta_i64": lambda: timedelta(milliseconds=random.randrange(2**31)),
         "uuid": lambda: uuid.UUID(bytes=random.randbytes(16)),
     }
     return values[str(kafka_type)]()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
+from ackbench.experiments.trial.events.clock import epoch_ns
 from ackbench.experiments.trial.faults.core import (
     EFFECTIVE,
     FaultContext,
@@ -21,7 +22,8 @@ from ackbench.experiments.trial.faults.core import (
 )
 from ackbench.experiments.trial.faults.core.effects import Topology
 from ackbench.infra.errors import ImpairmentConflict, WaitTimeout
-from ackbench.infra.network.impairment import ImpairmentCounts, NodeImpairment, RequestRule
+from ackbench.infra.network.impairment import ImpairmentCounts, NodeImpairment
+from ackbench.infra.network.rule_actions import RequestRule
 
 
 class ImpairmentParameters(FaultParameters):
@@ -59,6 +61,7 @@ def impair(
     parameters: ImpairmentParameters,
     impairments: Sequence[NodeImpairment | RequestRule],
     reaction: tuple[Callable[[], str | None], str] | None = None,
+    end: Callable[[], str | None] | None = None,
 ) -> FaultEvidence:
     """Impair traffic now for as long as the parameters request, and restore it.
 
@@ -69,6 +72,7 @@ def impair(
         reaction: the probe for the cluster's reaction, which is awaited for up to `patience_s`, and
             what to report if there is none; see `FaultContext.wait_for_reaction`. `None`: the fault
             causes no reaction that the cluster's metadata shows.
+        end: returns a sentence once an event has ended the fault early; `None`: none does.
 
     Returns:
         The evidence. The fault took effect if any traffic was affected and the cluster reacted.
@@ -84,7 +88,10 @@ def impair(
         began_s = context.load_elapsed_s() - context.origin_s
         affected = _wait_for_affected_traffic(context, parameters)
         # On a busy machine the fault can begin late; it lasts as long as requested all the same.
-        context.sleep_until(began_s + parameters.lasts_s)
+        if end is None:
+            context.sleep_until(began_s + parameters.lasts_s)
+        else:
+            _wait_for_end(context, end, parameters.lasts_s - context.elapsed_s())
         reacted = True
         if reaction is not None:
             patience_s = parameters.patience_s if isinstance(parameters, PartitionParameters) else 0
@@ -94,6 +101,13 @@ def impair(
     context.add_evidence(f"the traffic was impaired for {lasted_s:.2f} s")
     for count in counts:
         context.add_evidence(str(count))
+        if count.met:
+            times_s = [
+                (epoch_ns(met.at_ns / 1e9) - context.load_begin_ns) / 1e9 for met in count.met
+            ]
+            context.add_evidence(
+                f"the first were met {', '.join(f'{one:.2f}' for one in times_s)} s into the load"
+            )
     return context.fault_evidence(targets, took_effect=affected and reacted)
 
 
@@ -102,6 +116,16 @@ def _begin(context: FaultContext, impairments: Sequence[NodeImpairment | Request
         context.cluster.impair(context.name, impairments)
     except ImpairmentConflict as conflict:  # a node has one relay
         raise FaultMissed(str(conflict)) from conflict
+
+
+def _wait_for_end(context: FaultContext, end: Callable[[], str | None], timeout_s: float) -> None:
+    try:
+        sentence = context.wait_for(
+            end, awaiting="the end of the rule", timeout_s=max(0.01, timeout_s), every_s=0.01
+        )
+    except WaitTimeout:
+        sentence = "no event ended the rule before its time"
+    context.add_evidence(sentence)
 
 
 def _wait_for_affected_traffic(context: FaultContext, parameters: ImpairmentParameters) -> bool:

@@ -17,7 +17,7 @@ from support.tiers import examples
 
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.addresses import RequestHead
-from ackbench.infra.kafka.messages import API_KEYS, ERRORS, with_error
+from ackbench.infra.kafka.messages import API_KEYS, ERRORS, Selection, with_error
 
 NOT_LEADER = ERRORS["NOT_LEADER_OR_FOLLOWER"]
 PRODUCE = API_KEYS["Produce"]
@@ -61,7 +61,9 @@ def test_the_errors_of_partitions_are_replaced_and_nothing_else(
     )
     meant = any(is_meant(one) for topic in topics for one in topic.partition_responses)
 
-    changed = with_error(framed(response), head("Produce", 9), NOT_LEADER, partition)
+    changed = with_error(
+        framed(response), head("Produce", 9), NOT_LEADER, Selection(partition=partition)
+    )
 
     assert changed == (framed(replace(response, responses=topics)) if meant else None)
 

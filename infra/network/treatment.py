@@ -1,0 +1,27 @@
+"""The treatment of one frame by a relay, and its direction. Pure data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Direction = Literal["responses", "requests"]
+"""Of a client connection: what the node sends, or what it receives."""
+FrameAction = Literal["hold", "drop", "reset", "answer"]
+"""What a relay does with a frame instead of forwarding it.
+
+hold: keep it, and what follows on its connection. drop: discard both, and reset the connection at
+the end. reset: the connection, at once. answer: the node never gets the request.
+"""
+
+
+@dataclass(frozen=True)
+class FrameTreatment:
+    """The treatment of a frame."""
+
+    frame: bytes
+    """The frame as it is forwarded or held; the response to a request that the relay answers."""
+    treatment: FrameAction | None = None
+    """`None`: it is forwarded. Held and dropped is also what follows it on its connection."""
+    for_s: float | None = None
+    """For how long it is held; `None`: until the watcher, or its removal, delivers it."""
