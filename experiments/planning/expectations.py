@@ -64,8 +64,7 @@ def expectations(
             no cell has, or values that none has; one line.
     """
     for section in sections:
-        where = section.get(WHERE, {})
-        about = _where(where if isinstance(where, Mapping) else {}, cells, places, known)
+        about = _where(section.get(WHERE, {}), cells, places, known)
         for name, bound in section.items():
             if name != WHERE:
                 relation, value = _bound(name, bound)
@@ -97,11 +96,15 @@ def _bound(name: str, written: Any) -> tuple[Relation, bool | int | float]:
 
 
 def _where(
-    where: Mapping[str, Sequence[Scalar]],
+    where: Any,
     cells: Sequence[Cell],
     places: Mapping[str, SettingPlace],
     known: KnownNames,
 ) -> dict[str, tuple[Scalar, ...]]:
+    if not isinstance(where, Mapping):
+        raise ExperimentError(
+            f"expect.where is {format_value(where)}; allowed: values by axis, such as {{acks: all}}"
+        )
     about: dict[str, tuple[Scalar, ...]] = {}
     for name, written in where.items():
         place = resolve_axis(name, known)

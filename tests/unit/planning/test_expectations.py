@@ -80,6 +80,7 @@ def test_a_bound_is_a_number_or_a_relation_with_units(written: str, read: tuple[
         ),
         ("{where: {linger.ms: 0}, lost: 0}", "expect.where.linger.ms: no axis of this experiment"),
         ("{where: {akcs: 0}, lost: 0}", "akcs"),
+        ("{where: 1, lost: 0}", "expect.where is 1; allowed: values by axis, such as {acks: all}"),
         ("0", "expect"),
     ],
 )
