@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
+from ackbench.experiments.errors import UnknownName
 from ackbench.experiments.messages.console import console_for_results, print_text
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.messages.terminal import echo_json
@@ -66,7 +67,12 @@ def explain(named: str) -> int:
         ExperimentError: the file is not an experiment, or cannot be planned, or the clients refuse
             every cell.
     """
-    experiment = load_experiment(named)
+    try:
+        experiment = load_experiment(named)
+    except UnknownName as error:
+        from ackbench.experiments.commands.why import command_about
+
+        raise UnknownName(command_about(named) or str(error)) from error
     plan, console = plan_experiment(experiment, _SWEEP_ID, named), _console()
     refuse_empty(plan, named)
     console.print(f"{experiment.name}: {experiment.title}", style="bold")

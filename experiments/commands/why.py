@@ -18,6 +18,7 @@ from ackbench.experiments.results.checkup.files.found import SCOPES
 from ackbench.experiments.results.checkup.files.names import names_of
 from ackbench.experiments.results.checkup.seen import stored_trials
 from ackbench.experiments.trial.clients.settings.librdkafka import CANONICAL_NAMES
+from ackbench.experiments.trial.faults import FAULTS
 from ackbench.experiments.verdicts.contract import source_name
 from ackbench.experiments.verdicts.guarantees import GUARANTEES
 from ackbench.experiments.verdicts.guarantees.rules import Rule
@@ -38,10 +39,8 @@ def why(home: Home, setting: str) -> int:
     Raises:
         UnknownName: no scope has such a property, and no axis has that name.
     """
-    name, _, value = (part.strip() for part in setting.partition("="))
-    name = CANONICAL_NAMES.get(name, name)
-    known = {*STRUCTURE_AXES}.union(*(names_of(scope) for scope in SCOPES))
-    if name not in known:
+    name, value = _parts(setting)
+    if name not in (known := _settings()):
         raise UnknownName(
             f"unknown setting {name}{did_you_mean(name, known)}; faults: `ackbench faults`"
         )
@@ -52,6 +51,26 @@ def why(home: Home, setting: str) -> int:
         for part in textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False):
             echo(part)
     return 0
+
+
+def command_about(word: str) -> str | None:
+    """Return the command that describes a fault or a setting; `None`: the word names neither."""
+    name, value = _parts(word)
+    if name in FAULTS:
+        return f"{name} is a fault: `ackbench faults {name}` describes it"
+    if name in _settings():
+        named = f"{name}={value}" if value else name
+        return f"{name} is a setting: `ackbench why {named}` says where it decides something"
+    return None
+
+
+def _parts(setting: str) -> tuple[str, str]:
+    name, _, value = (part.strip() for part in setting.partition("="))
+    return CANONICAL_NAMES.get(name, name), value
+
+
+def _settings() -> set[str]:
+    return {*STRUCTURE_AXES}.union(*(names_of(scope) for scope in SCOPES))
 
 
 def _rules(name: str, value: str) -> Iterator[str]:

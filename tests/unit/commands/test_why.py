@@ -58,3 +58,22 @@ def test_a_question_that_is_no_command_gets_the_nearest_ones(question: str, near
     assert nearest in result.output
     assert result.output.count("`ackbench ") == 4
     assert len(result.output.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "command"),
+    [
+        ("acks", "`ackbench why acks`"),
+        ("acks=1", "`ackbench why acks=1`"),
+        ("request.required.acks", "`ackbench why acks`"),
+        ("leader-crash", "`ackbench faults leader-crash`"),
+        ("qick", "did you mean quick?"),
+    ],
+)
+def test_explaining_what_is_no_experiment_names_the_command_that_describes_it(
+    word: str, command: str
+) -> None:
+    """Of a setting, also by librdkafka's name, and of a fault."""
+    result = ackbench("explain", word)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert command in result.stderr
