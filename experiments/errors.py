@@ -1,8 +1,12 @@
 """The errors of experiments. `infra.errors` has their base classes, with the exit codes."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from ackbench.infra.errors import HarnessError, InputError
+
+GATE_EXIT_CODE: Final = 3
+"""The results do not pass the gate; 1 is an error of the harness, 2 an invalid request."""
 
 
 class ExperimentError(InputError):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from ackbench.experiments.errors import GATE_EXIT_CODE
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
 from ackbench.experiments.results.checkup.changes import Change, ChangeSearch, advised_changes
@@ -24,8 +25,6 @@ from ackbench.experiments.results.checkup.text import (
     report_lines,
     wrapped,
 )
-from ackbench.experiments.results.comparing.gate import EXIT_CODE
-from ackbench.experiments.results.formats.junit import Outcome, TestCase, junit_xml
 from ackbench.experiments.trial.faults import FAULTS
 from ackbench.experiments.verdicts.guarantees import Guarantee, guarantee_named
 from ackbench.infra.errors import InputError
@@ -109,7 +108,7 @@ def check(
         for line in wrapped(lines, columns):
             echo(line)
     if junit is not None:
-        replace_file(junit, junit_xml(_cases(diagnosis)))
+        replace_file(junit, _junit(diagnosis))
     missing = [
         f"{guarantee.name} is not guaranteed under {fault}: {clause.reason}"
         for guarantee, named in required
@@ -123,7 +122,7 @@ def check(
         echo_error(f"--policy: {line}")
     if fix:
         _fix(files, list(advised_changes(configuration, ANSWERED)))
-    return EXIT_CODE if missing or broken else 0
+    return GATE_EXIT_CODE if missing or broken else 0
 
 
 def _fix(files: Sequence[FoundFile], advised: Sequence[Change]) -> None:
@@ -155,10 +154,13 @@ def _parse(text: str, diagnosis: Diagnosis) -> tuple[Guarantee, str | None]:
     return guarantee_named(name), fault if separator else None
 
 
-def _cases(diagnosis: Diagnosis) -> Iterator[TestCase]:
-    """Yield a test case for each guarantee under each fault."""
+def _junit(diagnosis: Diagnosis) -> str:
+    """Return JUnit's XML with a test case for each guarantee under each fault."""
+    from ackbench.experiments.results.formats.junit import Outcome, TestCase, junit_xml
+
     outcomes: dict[bool | None, Outcome] = {True: "passed", False: "failure", None: "skipped"}
-    for guarantee in diagnosis.guarantees:
-        for fault, clause in diagnosis.of(guarantee):
-            outcome = outcomes[clause.guaranteed]
-            yield TestCase(guarantee.name, fault, outcome, clause.reason, clause.source)
+    return junit_xml(
+        TestCase(guarantee.name, fault, outcomes[clause.guaranteed], clause.reason, clause.source)
+        for guarantee in diagnosis.guarantees
+        for fault, clause in diagnosis.of(guarantee)
+    )

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ackbench.experiments.errors import GATE_EXIT_CODE
 from ackbench.experiments.messages.console import console_for_results, print_text
 from ackbench.experiments.messages.phrases import fit_line, format_count, list_some, one_line
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
 from ackbench.experiments.orchestration.tracking.store import TRACKED_FILE
 from ackbench.experiments.pages.report.page import write_report
 from ackbench.experiments.results.comparing.findings import GateFailure, Inspected
-from ackbench.experiments.results.comparing.gate import EXIT_CODE, NO_GATE, Gate
+from ackbench.experiments.results.comparing.gate import NO_GATE, Gate
 from ackbench.experiments.results.comparing.sentences import failure_sentence, inspected_sentence
 from ackbench.experiments.results.expectations import expectation_lines
 from ackbench.experiments.results.formats.junit import junit_xml, sweep_cases
@@ -248,7 +249,7 @@ def gate_exit_code(failures: Iterable[GateFailure], summary: Iterable[Inspected]
     inspected = (f"gate: {inspected_sentence(one)}" for one in summary)
     for line in (*inspected, *reasons, f"gate: {'failed' if reasons else 'passed'}"):
         echo_error(f"ackbench: {one_line(line)}")
-    return EXIT_CODE if reasons else 0
+    return GATE_EXIT_CODE if reasons else 0
 
 
 def sweep_gate_exit_code(gate: Gate, results: SweepResults) -> int:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.fs as pafs
 from pydantic import ValidationError
 from pydantic_core import from_json
 
@@ -193,6 +192,8 @@ class SweepFolder:
         Raises:
             LedgerError: the plan is truncated or altered.
         """
+        import pyarrow.fs as pafs
+
         try:
             return read_planned(pafs.LocalFileSystem(), str(self.root))
         except InvalidLedger as error:

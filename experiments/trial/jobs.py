@@ -9,8 +9,7 @@ from typing import Final
 from ackbench.experiments.sweep.client_kinds import FINAL_READER, traits_of
 from ackbench.experiments.sweep.plan import TrialSpec, external_prefix
 from ackbench.experiments.trial.clients.consumer.process import ConsumerJob
-from ackbench.experiments.trial.clients.group.jobs import GroupJob
-from ackbench.experiments.trial.clients.group.member import CopyTarget
+from ackbench.experiments.trial.clients.group.jobs import CopyTarget, GroupJob
 from ackbench.experiments.trial.clients.producer.job import ProducerJob
 from ackbench.experiments.trial.clients.record.layout import (
     TextValueFormat,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ackbench.experiments.trial.clients.librdkafka.library import installed_library_path
+from ackbench.experiments.trial.clients.librdkafka.library_file import installed_library_path
 
 
 def make_wheel(folder: Path, version: str, library: Path | None) -> Path:

@@ -116,11 +116,12 @@ def _package(name: str) -> DoctorCheck:
 
 def _librdkafka() -> str:
     from ackbench.experiments.trial.clients.librdkafka import library
+    from ackbench.experiments.trial.clients.librdkafka.library_file import library_path
 
     found = library.version()
     library.require_verified(found)
-    if not library.library_path().is_file():
-        raise ClientLibraryError(f"{library.library_path()} does not exist")
+    if not library_path().is_file():
+        raise ClientLibraryError(f"{library_path()} does not exist")
     return found
 
 

@@ -138,10 +138,14 @@ def librdkafka_rules(version: str | None = None) -> ClientRules:
     Raises:
         ClientLibraryError: the library in the cache cannot be used.
     """
-    from ackbench.experiments.trial.clients.librdkafka import library, properties, settings_check
+    from ackbench.experiments.trial.clients.librdkafka import (
+        library_file,
+        properties,
+        settings_check,
+    )
 
     if version is None:
-        refusal = settings_check.refusal if library.is_installed() else lambda _: None
+        refusal = settings_check.refusal if library_file.is_installed() else lambda _: None
         return _rules_from(properties.known_properties().values(), refusal)
     from ackbench.experiments.trial.clients.librdkafka import versions
 

@@ -17,7 +17,6 @@ from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.trial_manifest import Frozen, Status
 from ackbench.experiments.planning.clients.rules import canonical_acks
 from ackbench.experiments.results.checkup.configuration import Configuration
-from ackbench.experiments.results.rows import read_table
 from ackbench.experiments.sweep.lookup import list_sweeps
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee, NamedGuarantee
@@ -51,7 +50,12 @@ class StoredTrial:
 
 def stored_trials(home: Home) -> Iterator[StoredTrial]:
     """Yield the sealed trials of the newest sweeps of a home, the newest first."""
-    for sweep in list_sweeps(home)[:MOST_SWEEPS]:
+    sweeps = list_sweeps(home)[:MOST_SWEEPS]
+    if not sweeps:
+        return
+    from ackbench.experiments.results.rows import read_table
+
+    for sweep in sweeps:
         try:
             specs = {spec.trial_id: spec for spec in sweep.plan().trials}
             rows = read_table(sweep, "trials").to_pylist()

@@ -45,8 +45,6 @@ from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 from ackbench.infra.errors import InputError
 
-EXIT_CODE: Final = 3
-"""The results do not pass the gate; 1 is an error of the harness, 2 an invalid request."""
 _WORSE: Final = re.compile(r"worse:(?P<measure>[a-z0-9_]+)>(?P<percent>\d+(\.\d+)?)%")
 _MAX_POINTS: Final = 95
 """The largest bound of a difference of shares; more points need hundreds of trials per cell."""

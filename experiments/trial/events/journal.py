@@ -7,13 +7,13 @@ import threading
 from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
-from ackbench.experiments.ledger.schema import EVENTS
 from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.trial.events.clock import now_ns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 JOURNAL_FILE: Final = "diary.jsonl"
 """The journal's file while the trial runs, in its folder; it stays in that of a failed trial."""
@@ -115,6 +115,10 @@ class Journal:
 
     def table(self) -> pa.Table:
         """Return the events, sorted by time; schema `EVENTS`."""
+        import pyarrow as pa
+
+        from ackbench.experiments.ledger.schema import EVENTS
+
         rows = [astuple(event) for event in self.events()]
         columns = zip(*rows, strict=True) if rows else [[] for _ in EVENTS]
         return pa.table(

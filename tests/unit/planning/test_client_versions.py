@@ -12,7 +12,7 @@ from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.sweep.plan import Plan
-from ackbench.experiments.trial.clients.librdkafka.library import installed_library_path
+from ackbench.experiments.trial.clients.librdkafka.library_file import installed_library_path
 from ackbench.experiments.trial.clients.librdkafka.properties import table_rows
 from ackbench.experiments.trial.clients.librdkafka.versions import LibraryVersion
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ackbench.experiments.ledger.schema import READS
 from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.trial.clients.group.jobs import GroupJob, GroupResult
-from ackbench.experiments.trial.clients.group.member import MEMBER_CRASHED
+from ackbench.experiments.trial.clients.group.messages import MEMBER_CRASHED
 from ackbench.experiments.trial.clients.group.offsets import committed_offsets, wait_until_committed
 from ackbench.experiments.trial.clients.process.session_process import SessionProcess
 from ackbench.experiments.trial.events.clock import now_ns

@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from ackbench.experiments.trial.clients.group.consumer import GroupConsumer
-from ackbench.experiments.trial.clients.group.member import CopyTarget, MemberJob
+from ackbench.experiments.trial.clients.group.jobs import CopyTarget, MemberJob
 from ackbench.experiments.trial.clients.librdkafka.client import Client
 from ackbench.experiments.trial.clients.librdkafka.library import (
     COPY_PAYLOAD,

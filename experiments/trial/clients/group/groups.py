@@ -19,15 +19,14 @@ from ackbench.experiments.trial.clients.group.application import (
     ApplicationGroup,
     ApplicationProcess,
 )
-from ackbench.experiments.trial.clients.group.jobs import GroupJob, GroupResult
-from ackbench.experiments.trial.clients.group.member import (
-    ASSIGNED,
-    OUT_OF_RANGE,
-    REVOKED,
+from ackbench.experiments.trial.clients.group.jobs import (
     CopyTarget,
+    GroupJob,
+    GroupResult,
     MemberJob,
-    MemberProcess,
 )
+from ackbench.experiments.trial.clients.group.member import MemberProcess
+from ackbench.experiments.trial.clients.group.messages import ASSIGNED, OUT_OF_RANGE, REVOKED
 from ackbench.experiments.trial.clients.group.offsets import committed_offsets, wait_until_committed
 from ackbench.experiments.trial.clients.settings.group_members import member_settings
 from ackbench.experiments.trial.clients.settings.librdkafka import admin_settings

@@ -1,12 +1,97 @@
-"""The job of a consumer group, and how far it came."""
+"""The jobs of a consumer group and of its members, and how far the group came."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from ackbench.experiments.ledger.trial_manifest import Frozen
-from ackbench.experiments.sweep.workload import Copiers, GroupMembers
-from ackbench.experiments.trial.clients.group.member import CopyTarget
+from pydantic import Field
+
+from ackbench.experiments.ledger.trial_manifest import Frozen, Keys
+from ackbench.experiments.sweep.workload import Commit, Copiers, GroupMembers
+from ackbench.experiments.trial.clients.process.client_job import ClientJob
+
+
+class CopyTarget(Frozen):
+    """Where a copier writes to.
+
+    A copier is a member that processes a record by producing one of the same identity.
+    """
+
+    topic: str
+    partitions: Annotated[int, Field(gt=0)]
+    """How many partitions the topic has; a copy goes to its record's partition modulo this."""
+    settings: dict[str, str]
+    """The producer's settings, passed as they are.
+
+    A copier that commits in a transaction has its own `transactional.id` here.
+    """
+    record_size_bytes: Annotated[int, Field(gt=0)]
+    keys: Keys
+    """The keys of the records as their producer chose them."""
+
+
+class MemberJob(ClientJob):
+    """The job description of one generation of a member."""
+
+    consumer: Annotated[int, Field(ge=1)]
+    """Its number in the trial; 0 is the concurrent consumer."""
+    generation: Annotated[int, Field(ge=0)] = 0
+    partitions: Annotated[int, Field(gt=0)]
+    settings: dict[str, str]
+    """The client's settings with `group.id`, passed as they are."""
+    commit: Commit
+    """Whether to commit before or after processing a record, in one transaction with it, or to
+    leave it to the client."""
+    commit_every_records: Annotated[int, Field(gt=0)]
+    asynchronous_commits: bool = False
+    """Whether to go on before the coordinator has answered a commit."""
+    commit_on_revocation: bool = True
+    """Whether to commit before partitions are revoked."""
+    records_per_s: Annotated[float, Field(ge=0)] = 0
+    """The processing rate of a slow member until it is unthrottled; 0: as fast as it can."""
+    output: CopyTarget | None = None
+    """Where a copier writes to; `None`: the member processes a record by storing it in its file."""
+
+    @property
+    def member_name(self) -> str:
+        """The member: `member 1`, or `copier 1`."""
+        return f"{'member' if self.output is None else 'copier'} {self.consumer}"
+
+    @property
+    def name(self) -> str:
+        """The member and its generation: `member 1.0`."""
+        return f"{self.member_name}.{self.generation}"
+
+    @property
+    def stem(self) -> str:
+        """How the names of its files begin."""
+        return f"member-{self.consumer}.{self.generation}"
+
+    @property
+    def reads(self) -> Path:
+        """The mapped file with the processed records (`consumer.reads`)."""
+        return self.file("reads")
+
+    @property
+    def output_log(self) -> Path:
+        """The log of librdkafka of a copier's producer."""
+        return self.file("output.log")
+
+    @property
+    def event_log(self) -> Path:
+        """The member's events, one JSON line each."""
+        return self.file("events")
+
+    @property
+    def errors(self) -> Path:
+        """Its standard error."""
+        return self.file("errors")
+
+    @property
+    def job_file(self) -> Path:
+        """This job description."""
+        return self.file("json")
 
 
 class GroupJob(Frozen):

@@ -7,107 +7,36 @@ counts as processed once it is in the member's mapped file, which outlives the p
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 import pyarrow as pa
-from pydantic import Field
 
 from ackbench.experiments.ledger.terms import Source
-from ackbench.experiments.ledger.trial_manifest import Frozen, Keys
-from ackbench.experiments.sweep.workload import Commit
 from ackbench.experiments.trial.clients.consumer.reads import load_reads, to_reads_table
+from ackbench.experiments.trial.clients.group.jobs import MemberJob
+from ackbench.experiments.trial.clients.group.messages import (
+    HELD,
+    HOLD,
+    MEMBER_CRASHED,
+    RELEASE,
+    UNTHROTTLE,
+    Breakpoint,
+    MemberEvent,
+    PendingBatch,
+)
 from ackbench.experiments.trial.clients.librdkafka.log import read_client_log
 from ackbench.experiments.trial.clients.librdkafka.versions import library_variables
-from ackbench.experiments.trial.clients.process.client_job import ClientJob
 from ackbench.experiments.trial.clients.process.client_process import DONE, FINISH, ClientProcess
 from ackbench.experiments.trial.clients.process.fork_server import SpawnRequest
 from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.events.journal import Event
 from ackbench.infra.errors import HarnessError, WaitTimeout
 
-# Kinds of the events that a member writes.
-ASSIGNED: Final = "assigned"
-REVOKED: Final = "revoked"
-COMMIT_REFUSED: Final = "commit_refused"
-COPY_FAILED: Final = "copy_failed"
-"""A copier could not store the copies of all pending records."""
-JOINED: Final = "joined"
-LEFT: Final = "left"
-OUT_OF_RANGE: Final = "out_of_range"
-"""The log no longer contains the member's next offset, and the client reported it as an error: the
-member reads no further."""
-MEMBER_CRASHED: Final = "member_crashed"
-"""The member's process ended without leaving its group. Written by the parent."""
-
-# Details of the event `revoked`.
-LOST: Final = "lost"
-"""The group had taken the partition away before: other members may read it already."""
-RELEASED: Final = "released"
-
-# Messages between the parent and the member's process.
-HOLD: Final = "hold"
-"""To the member, with its number and a breakpoint: wait there."""
-HELD: Final = "held"
-"""From the member: it waits at the breakpoint of a hold, with its number and a `PendingBatch`."""
-RELEASE: Final = "release"
-"""To the member: go on from the breakpoint, or do not wait there any more."""
-UNTHROTTLE: Final = "unthrottle"
-"""To a slow member: process as fast as you can."""
-
 _LEAVE_TIMEOUT_S: Final = 30.0
 """What it can take to leave a group whose coordinator was just elected."""
 _HOLD_TIMEOUT_S: Final = 10.0
-
-
-class MemberEvent(Frozen):
-    """One line of a member's event file."""
-
-    at_ns: int
-    kind: str
-    partition: int | None = None
-    offset: int | None = None
-    detail: str = ""
-
-
-@dataclass(frozen=True)
-class MemberEventLog:
-    """Writes a member's event file, one JSON line per event.
-
-    Each line is written at once, so that no event is lost when the member is killed.
-    """
-
-    path: Path
-    anchor_ns: int
-    """Time since the epoch = this + monotonic clock."""
-
-    def write(
-        self,
-        kind: str,
-        detail: str = "",
-        *,
-        partition: int | None = None,
-        offset: int | None = None,
-    ) -> None:
-        """Append an event that happens now.
-
-        Raises:
-            OSError: the file is not writable.
-        """
-        line = MemberEvent(
-            at_ns=self.anchor_ns + time.monotonic_ns(),
-            kind=kind,
-            partition=partition,
-            offset=offset,
-            detail=detail,
-        ).model_dump_json()
-        with self.path.open("a", encoding="utf-8") as file:
-            os.write(file.fileno(), f"{line}\n".encode())
 
 
 def read_member_events(text: str, member: str) -> Iterator[Event]:
@@ -131,110 +60,6 @@ def read_member_events(text: str, member: str) -> Iterator[Event]:
                 event.offset,
                 f"{member}: {event.detail}".removesuffix(": "),
             )
-
-
-class Breakpoint(StrEnum):
-    """Where a member can be held."""
-
-    BEFORE_COMMIT = "before-commit"
-    """It is about to commit its pending records."""
-    AFTER_COMMIT = "after-commit"
-    """The coordinator has acknowledged the commit; of an asynchronous one, it was requested."""
-    IN_BATCH = "in-batch"
-    """It has processed the first half of its pending records, and not the others."""
-
-
-class PendingBatch(Frozen):
-    """The pending records of a member that is held at a breakpoint."""
-
-    breakpoint: Breakpoint
-    records: int
-    processed_records: int
-    """How many of them are in its mapped file already."""
-    commit_answered: bool = True
-    """After a commit: whether the coordinator has acknowledged it; otherwise that is unknown."""
-
-
-class CopyTarget(Frozen):
-    """Where a copier writes to.
-
-    A copier is a member that processes a record by producing one of the same identity.
-    """
-
-    topic: str
-    partitions: Annotated[int, Field(gt=0)]
-    """How many partitions the topic has; a copy goes to its record's partition modulo this."""
-    settings: dict[str, str]
-    """The producer's settings, passed as they are.
-
-    A copier that commits in a transaction has its own `transactional.id` here.
-    """
-    record_size_bytes: Annotated[int, Field(gt=0)]
-    keys: Keys
-    """The keys of the records as their producer chose them."""
-
-
-class MemberJob(ClientJob):
-    """The job description of one generation of a member."""
-
-    consumer: Annotated[int, Field(ge=1)]
-    """Its number in the trial; 0 is the concurrent consumer."""
-    generation: Annotated[int, Field(ge=0)] = 0
-    partitions: Annotated[int, Field(gt=0)]
-    settings: dict[str, str]
-    """The client's settings with `group.id`, passed as they are."""
-    commit: Commit
-    """Whether to commit before or after processing a record, in one transaction with it, or to
-    leave it to the client."""
-    commit_every_records: Annotated[int, Field(gt=0)]
-    asynchronous_commits: bool = False
-    """Whether to go on before the coordinator has answered a commit."""
-    commit_on_revocation: bool = True
-    """Whether to commit before partitions are revoked."""
-    records_per_s: Annotated[float, Field(ge=0)] = 0
-    """The processing rate of a slow member until it is unthrottled; 0: as fast as it can."""
-    output: CopyTarget | None = None
-    """Where a copier writes to; `None`: the member processes a record by storing it in its file."""
-
-    @property
-    def member_name(self) -> str:
-        """The member: `member 1`, or `copier 1`."""
-        return f"{'member' if self.output is None else 'copier'} {self.consumer}"
-
-    @property
-    def name(self) -> str:
-        """The member and its generation: `member 1.0`."""
-        return f"{self.member_name}.{self.generation}"
-
-    @property
-    def stem(self) -> str:
-        """How the names of its files begin."""
-        return f"member-{self.consumer}.{self.generation}"
-
-    @property
-    def reads(self) -> Path:
-        """The mapped file with the processed records (`consumer.reads`)."""
-        return self.file("reads")
-
-    @property
-    def output_log(self) -> Path:
-        """The log of librdkafka of a copier's producer."""
-        return self.file("output.log")
-
-    @property
-    def event_log(self) -> Path:
-        """The member's events, one JSON line each."""
-        return self.file("events")
-
-    @property
-    def errors(self) -> Path:
-        """Its standard error."""
-        return self.file("errors")
-
-    @property
-    def job_file(self) -> Path:
-        """This job description."""
-        return self.file("json")
 
 
 class MemberProcess(ClientProcess):

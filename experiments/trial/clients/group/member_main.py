@@ -26,7 +26,8 @@ from typing import Final
 from ackbench.experiments.trial.clients.consumer.reads import ReadsFile
 from ackbench.experiments.trial.clients.group.consumer import GroupConsumer
 from ackbench.experiments.trial.clients.group.copier import CopyProducer, TransactionalCopyProducer
-from ackbench.experiments.trial.clients.group.member import (
+from ackbench.experiments.trial.clients.group.jobs import MemberJob
+from ackbench.experiments.trial.clients.group.messages import (
     ASSIGNED,
     COMMIT_REFUSED,
     COPY_FAILED,
@@ -42,7 +43,6 @@ from ackbench.experiments.trial.clients.group.member import (
     UNTHROTTLE,
     Breakpoint,
     MemberEventLog,
-    MemberJob,
     PendingBatch,
 )
 from ackbench.experiments.trial.clients.librdkafka.library import NO_ERROR, error_text

@@ -21,8 +21,8 @@ from ackbench.experiments.trial.clients.librdkafka.code_cache import CACHE_VARIA
 from ackbench.experiments.trial.clients.librdkafka.library import (
     LEADER_EPOCH,
     library,
-    library_path,
 )
+from ackbench.experiments.trial.clients.librdkafka.library_file import library_path
 
 os.environ[CACHE_VARIABLE] = str(cache_folder())
 

@@ -12,22 +12,20 @@ declaration.
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
 from collections.abc import Callable, Mapping
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from ackbench.experiments.errors import ClientLibraryError
-from ackbench.infra.machine.home import INSTALL
+from ackbench.experiments.trial.clients.librdkafka.library_file import (
+    LIBRARY_VARIABLE,
+    library_path,
+)
 
-LIBRARY_VARIABLE: Final = "ACKBENCH_LIBRDKAFKA"
-"""The path of a library that `versions` has fetched; ackbench sets it for the processes of clients
-of another version than the installed one."""
 VERIFIED_SERIES: Final = "2.16"
 """The versions whose `rd_kafka_message_t` (rdkafka.h) is the one below."""
 
@@ -241,40 +239,6 @@ class Metadata(ctypes.Structure):
         ("orig_broker_id", c_int32),
         ("orig_broker_name", c_char_p),
     )
-
-
-def is_installed() -> bool:
-    """Return whether confluent-kafka is installed, which ships librdkafka."""
-    return importlib.util.find_spec("confluent_kafka") is not None
-
-
-def library_path() -> Path:
-    """Return the path of this process's shared library.
-
-    Raises:
-        ClientLibraryError: confluent-kafka is not installed, or it uses the system's librdkafka.
-    """
-    if other := os.environ.get(LIBRARY_VARIABLE):
-        return Path(other)
-    return installed_library_path()
-
-
-def installed_library_path() -> Path:
-    """Return the path of the shared library in the installed confluent-kafka.
-
-    Raises:
-        ClientLibraryError: as `library_path`.
-    """
-    spec = importlib.util.find_spec("confluent_kafka")
-    if spec is None or spec.origin is None:
-        raise ClientLibraryError(f"confluent-kafka is not installed: `{INSTALL}` installs it")
-    folder = Path(spec.origin).parent.parent / "confluent_kafka.libs"
-    found = sorted(folder.glob("librdkafka*.so*"))
-    if not found:
-        raise ClientLibraryError(
-            f"no librdkafka in {folder}: install confluent-kafka from a wheel, which ships one"
-        )
-    return found[0]
 
 
 @cache

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
-from ackbench.experiments.trial.clients.librdkafka.library import is_installed, library
+from ackbench.experiments.trial.clients.librdkafka.library_file import is_installed
 
 COPY: Final = Path(__file__).with_name("properties.json")
 _ROW: Final = re.compile(
@@ -96,6 +96,8 @@ def _parse_rows(table: str) -> Iterator[LibrdkafkaProperty]:
 
 def _properties_table() -> str:
     """Return what librdkafka prints to a FILE*, here one in memory (open_memstream(3))."""
+    from ackbench.experiments.trial.clients.librdkafka.library import library
+
     libc = ctypes.CDLL(None)
     libc.open_memstream.restype = ctypes.c_void_p
     text, size = ctypes.c_void_p(), ctypes.c_size_t()

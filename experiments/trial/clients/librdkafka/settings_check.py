@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ackbench.experiments.trial.clients.librdkafka.library import library_path
+from ackbench.experiments.trial.clients.librdkafka.library_file import library_path
 from ackbench.experiments.trial.clients.settings.security import WITHOUT_TLS
 from ackbench.experiments.trial.clients.settings.tokens import TOKEN_COMMAND
 from ackbench.infra.kafka.secrets import is_reference

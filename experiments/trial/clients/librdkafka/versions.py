@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from ackbench.experiments.errors import ClientLibraryError, ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.phrases import format_list, format_value, one_line
-from ackbench.experiments.trial.clients.librdkafka.library import LIBRARY_VARIABLE
+from ackbench.experiments.trial.clients.librdkafka.library_file import LIBRARY_VARIABLE
 from ackbench.experiments.trial.clients.librdkafka.properties import Scope
 from ackbench.infra.errors import MachineError
 from ackbench.infra.machine.files import exclusive_lock, move_into_place, replace_file

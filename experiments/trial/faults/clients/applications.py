@@ -5,12 +5,11 @@ ackbench does not know what the program was doing. What it missed or repeated sh
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
-from ackbench.experiments.trial.clients.group.application import ApplicationProcess
 from ackbench.experiments.trial.faults.clients.interruptions import (
     ClientCrashParameters,
     crash_and_restart,
@@ -26,6 +25,9 @@ from ackbench.experiments.trial.faults.core import (
     Seconds,
 )
 from ackbench.experiments.trial.faults.core.effects import Topology
+
+if TYPE_CHECKING:
+    from ackbench.experiments.trial.clients.group.application import ApplicationProcess
 
 
 class _ApplicationParameters(FaultParameters):

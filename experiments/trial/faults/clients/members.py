@@ -9,12 +9,12 @@ KIP-447.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
-from ackbench.experiments.trial.clients.group.member import Breakpoint, MemberProcess, PendingBatch
+from ackbench.experiments.trial.clients.group.messages import Breakpoint, PendingBatch
 from ackbench.experiments.trial.faults.clients.interruptions import (
     ClientCrashParameters,
     crash_and_restart,
@@ -39,8 +39,12 @@ from ackbench.experiments.trial.faults.core.effects import (
 from ackbench.experiments.trial.faults.core.kind import TrialObservations, extend_evidence
 from ackbench.infra.errors import WaitTimeout
 
-BreakpointChoice = Callable[[MemberProcess], Breakpoint]
-"""Returns the breakpoint at which the fault is injected into a member."""
+if TYPE_CHECKING:
+    from ackbench.experiments.trial.clients.group.member import MemberProcess
+
+    BreakpointChoice = Callable[[MemberProcess], Breakpoint]
+    """Returns the breakpoint at which the fault is injected into a member."""
+
 _NO_COPIERS: Final = "copy.copiers is 0; allowed: 1 copier or more"
 
 

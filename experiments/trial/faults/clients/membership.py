@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
-from ackbench.experiments.trial.clients.group.groups import ConsumerGroup
-from ackbench.experiments.trial.clients.group.member import ASSIGNED, MemberProcess
+from ackbench.experiments.trial.clients.group.messages import ASSIGNED
 from ackbench.experiments.trial.faults.clients.members import (
     MemberParameters,
     add_reassignment,
@@ -26,6 +25,10 @@ from ackbench.experiments.trial.faults.core import (
 )
 from ackbench.experiments.trial.faults.core.kind import TrialObservations, extend_evidence
 from ackbench.infra.errors import WaitTimeout
+
+if TYPE_CHECKING:
+    from ackbench.experiments.trial.clients.group.groups import ConsumerGroup
+    from ackbench.experiments.trial.clients.group.member import MemberProcess
 
 _JOIN_TIMEOUT_S: Final = 30.0
 """Time for a member to join: a rebalance waits for all members."""

@@ -7,13 +7,12 @@ What each does: KIP-98 (epochs and fencing), KIP-360 (a fenced producer cannot g
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.sweep.client_kinds import traits_of
-from ackbench.experiments.trial.clients.producer.process import ProducerProcess
 from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.faults.core import (
     EFFECTIVE,
@@ -30,6 +29,9 @@ from ackbench.experiments.trial.faults.core.effects import (
     no_transactions_reason,
 )
 from ackbench.infra.errors import HarnessError, WaitTimeout
+
+if TYPE_CHECKING:
+    from ackbench.experiments.trial.clients.producer.process import ProducerProcess
 
 FAMILY: Final = "transactions"
 

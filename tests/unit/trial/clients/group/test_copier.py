@@ -20,8 +20,8 @@ from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.sweep.workload import COMMIT_BY_DELIVERY, Commit, Copiers
 from ackbench.experiments.trial.clients.consumer.final_read import read_log
 from ackbench.experiments.trial.clients.group.groups import ConsumerGroup
-from ackbench.experiments.trial.clients.group.jobs import GroupJob
-from ackbench.experiments.trial.clients.group.member import Breakpoint, CopyTarget
+from ackbench.experiments.trial.clients.group.jobs import CopyTarget, GroupJob
+from ackbench.experiments.trial.clients.group.messages import Breakpoint
 from ackbench.experiments.trial.clients.settings.librdkafka import (
     consumer_settings,
     producer_settings,

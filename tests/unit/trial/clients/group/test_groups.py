@@ -25,8 +25,8 @@ from ackbench.experiments.sweep.workload import Commit, GroupMembers
 from ackbench.experiments.trial.clients.consumer.reads import ReadRow, ReadsFile
 from ackbench.experiments.trial.clients.group.groups import ConsumerGroup, _member_job
 from ackbench.experiments.trial.clients.group.jobs import GroupJob
-from ackbench.experiments.trial.clients.group.member import Breakpoint, MemberEventLog
 from ackbench.experiments.trial.clients.group.member_main import MemberLoop
+from ackbench.experiments.trial.clients.group.messages import Breakpoint, MemberEventLog
 from ackbench.experiments.trial.clients.settings.group_members import (
     AUTO_COMMIT_INTERVAL,
     AUTO_COMMITS,

@@ -6,6 +6,7 @@ import pytest
 from ackbench.experiments.errors import ClientLibraryError
 from ackbench.experiments.trial.clients.librdkafka import library
 from ackbench.experiments.trial.clients.librdkafka.client import Client
+from ackbench.experiments.trial.clients.librdkafka.library_file import library_path
 
 
 def test_the_installed_version_is_verified() -> None:
@@ -39,7 +40,7 @@ def test_a_missing_library_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message has the command to install it."""
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     with pytest.raises(ClientLibraryError, match="make setup"):
-        library.library_path()
+        library_path()
 
 
 @pytest.mark.parametrize(

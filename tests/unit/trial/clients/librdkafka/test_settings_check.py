@@ -14,7 +14,7 @@ from ackbench.experiments.planning.clients.rules import librdkafka_rules
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.trial.clients.librdkafka import settings_check
-from ackbench.experiments.trial.clients.librdkafka.library import library_path
+from ackbench.experiments.trial.clients.librdkafka.library_file import library_path
 from ackbench.experiments.trial.clients.librdkafka.settings_check import SettingsCheck, refusal
 
 AskFirst = Callable[[SettingsCheck | None], None]
