@@ -154,12 +154,12 @@ def _check(kind: Any, change: FieldChange, path: tuple[str, ...]) -> None:
         _check(entities[0], change, path[1:])
     elif change.operation == "remove":
         if not is_array:
-            raise HarnessError(f"{change} is no array; allowed: a value, not {REMOVED}")
+            raise HarnessError(f"it is no array; allowed: a value, not {REMOVED}")
     elif entities or is_array:
-        raise HarnessError(f"{change} has fields or entries; allowed: {REMOVED}, or its fields")
+        raise HarnessError(f"it has fields or entries; allowed: {REMOVED}, or its fields")
     elif change.operation == "add":
         if str(field.metadata.get("kafka_type")) not in _BITS:
-            raise HarnessError(f"{change} is no number; allowed: a value, not by{change.value}")
+            raise HarnessError(f"it is no number; allowed: a value, not by{change.value}")
         _number(change.value, field)
     else:
         _value(change.value, field)

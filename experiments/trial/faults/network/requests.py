@@ -204,13 +204,17 @@ class RequestsParameters(ImpairmentParameters):
                 f"action is {self.action} and side is {self.side}; allowed: {kind.sides[0]}"
             )
         for name in _OF_ACTIONS:
-            value, unset = getattr(self, name), type(self).model_fields[name].default
-            if (value != unset) == (name in kind.needs) or name in kind.takes:
-                continue
-            raise ValueError(
-                f"action is {self.action} and {name} is {'not there' if value == '' else value};"
-                " allowed: both, or neither"
-            )
+            is_set = getattr(self, name) != type(self).model_fields[name].default
+            if name in kind.needs and not is_set:
+                raise ValueError(f"{name} is missing, which action {self.action} needs")
+            if is_set and name not in {*kind.needs, *kind.takes}:
+                having = [
+                    one for one, other in ACTIONS.items() if name in {*other.needs, *other.takes}
+                ]
+                raise ValueError(
+                    f"{name} is {getattr(self, name)} and action is {self.action}; "
+                    f"allowed: {name} with action {format_list(having, 'or')}"
+                )
         return self
 
     def impossible_reason(self, topology: Topology) -> str | None:

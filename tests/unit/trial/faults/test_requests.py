@@ -102,9 +102,12 @@ def test_the_topic_under_test_is_named_to_the_relays() -> None:
         ({"until": "leaders"}, "did you mean leader"),
         ({"until": "nan"}, "allowed: seconds, or an event"),
         ({"rewrite": "throttle_time:5"}, "did you mean throttle_time_ms"),
-        ({"action": "respond"}, "error is not there"),
+        ({"action": "respond"}, "error is missing, which action respond needs"),
         ({"action": "respond", "api": "JoinGroup", "error": "NOT_COORDINATOR"}, "EndTxn"),
-        ({"action": "drop", "topic": "t"}, "action is drop and topic is t"),
+        (
+            {"action": "drop", "topic": "t"},
+            "topic is t and action is drop; allowed: topic with action error, rewrite or respond",
+        ),
         ({"rewrite": "throttle_time_ms:5", "side": "requests"}, "allowed: responses"),
     ],
 )
