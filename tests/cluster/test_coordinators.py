@@ -121,7 +121,7 @@ def test_the_offsets_of_the_group_move_while_members_commit(
     assert manifest.status is Status.SEALED
 
 
-@pytest.mark.further(restart_after_s=[6.0])
+@pytest.mark.further
 @pytest.mark.parametrize("restart_after_s", [0.5, 6.0])
 def test_the_partitions_of_a_static_member_wait_for_it_within_its_session(
     cluster: LocalCluster, tmp_path: Path, restart_after_s: float

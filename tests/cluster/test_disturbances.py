@@ -112,6 +112,7 @@ def another_broker(cluster: LocalCluster) -> Callable[[], None]:
     return kill
 
 
+@pytest.mark.further
 def test_a_trial_in_which_another_broker_died_is_void_whatever_its_fault_did(
     killable: LocalCluster, trial: Callable[..., TrialManifest], tmp_path: Path
 ) -> None:

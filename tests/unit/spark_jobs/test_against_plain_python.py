@@ -61,6 +61,7 @@ def test_the_order_of_rows_and_trials_changes_nothing() -> None:
     }
 
 
+@pytest.mark.further
 def test_trials_measured_together_are_as_measured_separately() -> None:
     """A trial's values do not depend on the other trials of its sweep."""
     trials = _planted(generate_histories(48, SEED))

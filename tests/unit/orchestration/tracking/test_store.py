@@ -293,6 +293,7 @@ def test_the_link_opens_the_charts_of_this_sweep_only(
     assert len(link) < 300
 
 
+@pytest.mark.further
 def test_a_home_whose_name_has_to_be_quoted_is_written_only_below_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -204,6 +204,7 @@ def test_the_answer_matrix_figures_and_settings_are_printed_on_at_most_six_pages
     assert opened.printed_pages() > folded
 
 
+@pytest.mark.further(scripts=[True])
 @pytest.mark.parametrize("scripts", [True, False])
 def test_a_link_to_a_verdict_unfolds_its_reasons(
     opened: Browser, quick_page: Path, *, scripts: bool
