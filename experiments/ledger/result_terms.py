@@ -10,7 +10,7 @@ from typing import Final
 
 
 class Fate(StrEnum):
-    """What became of one record.
+    """The fate of one record.
 
     The first nine are exclusive and add up to a trial's attempts. "In the log" means visible to a
     `read_committed` consumer. A record of a transaction is acknowledged when that is committed.
@@ -41,7 +41,7 @@ class Fate(StrEnum):
 
 
 class Anomaly(StrEnum):
-    """What can be wrong with a record or a read; a record can have several anomalies."""
+    """A defect of a record or of a read; a record can have several."""
 
     LOST = "LOST"
     DUPLICATED = "DUPLICATED"
@@ -101,7 +101,7 @@ class Cause(StrEnum):
 
 
 class LatencyKind(StrEnum):
-    """What ends a latency; all begin with the time at which a record was due."""
+    """The end of a latency; all begin with the time at which a record was due."""
 
     ACK = "ack"
     """From the intended time to the client's acknowledgement."""

@@ -19,10 +19,10 @@ from ackbench.infra.machine.home import Home
 
 
 class TaskHosts(Protocol):
-    """What depends on where the tasks run."""
+    """The operations that depend on where the tasks run."""
 
     share_home: ClassVar[bool]
-    """Whether they share a home, and the cluster that one of them has started.
+    """`True`: they share a home, and the cluster that one of them has started.
 
     Else each batch of trials is complete in itself (`batches`).
     """

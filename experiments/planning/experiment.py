@@ -179,7 +179,7 @@ class Experiment(LoadSections):
 
     @property
     def cluster_traits(self) -> ClusterTraits:
-        """What the sweep may decide, reach and know of its cluster."""
+        """The traits of the kind of cluster."""
         return CLUSTER_KINDS[self.cluster]
 
     def programs(self) -> dict[str, ClientProgram]:

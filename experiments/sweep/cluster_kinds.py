@@ -16,7 +16,7 @@ ClusterKind = Literal["local", "external"]
 
 @dataclass(frozen=True)
 class ClusterTraits:
-    """What a sweep may decide, reach and know of one kind of cluster."""
+    """The differences for a sweep between the kinds of clusters."""
 
     started_here: bool
     """`True`: its nodes are processes of this machine, which a sweep starts, strikes and ends.

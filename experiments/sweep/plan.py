@@ -151,7 +151,7 @@ class ClusterNeed(ClusterSpec):
 
     @property
     def traits(self) -> ClusterTraits:
-        """What the sweep may decide, reach and know of the cluster."""
+        """The traits of the kind of cluster."""
         return CLUSTER_KINDS["external" if self.external else "local"]
 
     def spec(self) -> ClusterSpec:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, ClassVar, Final, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, model_validator
 
@@ -102,14 +102,14 @@ class GroupMembers(Members):
     `auto`: the client does by itself, each `auto.commit.interval.ms`.
     """
     asynchronous_commits: Boolean = False
-    """Whether a member goes on before the coordinator has answered its commit (`commitAsync`).
+    """`True`: a member goes on before the coordinator has answered its commit (`commitAsync`).
 
     An offset whose commit failed is committed again with the next one.
     """
     commit_on_revocation: Boolean = True
-    """Whether a member commits what it has processed before its partitions are revoked."""
+    """`True`: a member commits what it has processed before its partitions are revoked."""
     static: Boolean = False
-    """Whether each member has its own `group.instance.id` (KIP-345).
+    """`True`: each member has its own `group.instance.id` (KIP-345).
 
     A member that returns within its session has its partitions again, without a rebalance.
     """
@@ -138,6 +138,9 @@ class Copiers(Members):
 
     Of a program: what it is meant to have, and is judged by.
     """
+    asynchronous_commits: ClassVar[bool] = False
+    commit_on_revocation: ClassVar[bool] = True
+    static: ClassVar[bool] = False
     command: tuple[Annotated[str, Strict(), Field(min_length=1)], ...] = ()
     """A program that copies in the place of ackbench's copiers, and its arguments.
 

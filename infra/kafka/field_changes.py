@@ -117,9 +117,13 @@ def _most_telling(api: str, reasons: list[HarnessError]) -> str:
     missing = [reason for reason in reasons if isinstance(reason, FieldMissing)]
     known = sorted({name for reason in missing for name in reason.known})
     wanted = str(missing[-1]).rpartition(" ")[2]
-    near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.5)
-    meant = f"; did you mean {near[0]}?" if near else f"; known: {', '.join(known)}"
+    meant = _did_you_mean(wanted, known, cutoff=0.5) or f"; known: {', '.join(known)}"
     return f"no version of the {api} response has a field {wanted}{meant}"
+
+
+def _did_you_mean(name: str, known: Iterable[str], cutoff: float) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def response_versions(api: str) -> list[int]:
@@ -186,9 +190,7 @@ def _value(text: str, field: Field[Any]) -> Any:
 
 def _error(text: str, _field: Field[Any]) -> ErrorCode:
     if text not in ERRORS and text != "NONE":
-        near = difflib.get_close_matches(text, ERRORS, n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        raise HarnessError(f"{text} is no error of Kafka{meant}")
+        raise HarnessError(f"{text} is no error of Kafka{_did_you_mean(text, ERRORS, cutoff=0.6)}")
     return ErrorCode(ERRORS.get(text, 0))
 
 

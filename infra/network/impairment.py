@@ -14,14 +14,7 @@ from typing import Any, Literal, Protocol, Self
 from ackbench.infra.errors import SupervisorError
 from ackbench.infra.kafka.frames import TransactionalApi
 from ackbench.infra.network.rule_actions import RequestRule
-from ackbench.infra.network.treatment import Direction
-
-RelayTreatment = Literal["hold", "drop", "reset"]
-"""What a relay does with bytes.
-
-hold: keep them, and deliver them at the end. drop: discard them, and reset the connection at the
-end. reset: discard them, and reset the connection at once.
-"""
+from ackbench.infra.network.treatment import Direction, RelayTreatment
 
 
 @dataclass(frozen=True)

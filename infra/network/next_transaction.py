@@ -23,7 +23,7 @@ class NextTransaction:
     def __init__(self) -> None:
         """Begin without a transaction that has ended."""
         self.has_record = False
-        """Whether a producer that has ended a transaction has a stored record in the next one."""
+        """`True`: a producer that has ended a transaction has a stored record in the next one."""
         self._unanswered: dict[tuple[Connection, int], TransactionalRequest] = {}
         self._ended: set[str | None] = set()
 

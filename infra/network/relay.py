@@ -439,7 +439,7 @@ class ConnectionEnd(asyncio.Protocol):
 
     @property
     def _has_answers(self) -> bool:
-        """Whether a response that is to be read here gives way to one of the relay."""
+        """`True`: a response that is to be read here is replaced by one of the relay's."""
         return self._direction == "responses" and bool(self._connection.answers)
 
     @property

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from ackbench.infra.kafka.frames import (
     TransactionalRequest,
@@ -19,10 +18,9 @@ from ackbench.infra.kafka.frames import (
     read_transactional_request,
 )
 from ackbench.infra.network.impairment import HeldRequest, ImpairmentCounts, RequestHold
+from ackbench.infra.network.next_transaction import NextTransaction
 from ackbench.infra.network.relay import Connection, Relay, watch_all
 from ackbench.infra.network.treatment import FrameTreatment
-
-NO_ERROR: Final = 0
 
 
 @dataclass
@@ -37,12 +35,8 @@ class RequestHoldMechanism:
     _connection: Connection | None = field(default=None, init=False)
     """The connection on which it is, or was, held."""
     _request: TransactionalRequest | None = field(default=None, init=False)
-    _unanswered: dict[tuple[Connection, int], TransactionalRequest] = field(
-        default_factory=dict, init=False
-    )
-    """The producer's forwarded requests, by connection and correlation id."""
-    _transaction_ended: bool = field(default=False, init=False)
-    """Whether a request of the producer to end its transaction succeeded since the hold."""
+    _next: NextTransaction = field(default_factory=NextTransaction, init=False)
+    """Follows the producer from the hold on."""
 
     def apply(self) -> None:
         """Begin to watch the frames of all relays.
@@ -78,9 +72,8 @@ class RequestHoldMechanism:
             )
             self._connection, self._request = connection, request
             return FrameTreatment(frame, "hold")
-        # A record that was sent before the transaction ended is not one of the next transaction.
-        if self.held is not None and (request.api == "EndTxn" or self._transaction_ended):
-            self._unanswered[connection, request.correlation_id] = request
+        if self.held is not None:
+            self._next.saw_request(connection, frame)
         return FrameTreatment(frame)
 
     def treat_response(self, connection: Connection, frame: bytes) -> FrameTreatment:
@@ -97,12 +90,8 @@ class RequestHoldMechanism:
             self.held = replace(self.held, error_code=read_error(self._request, frame))
             connection.close_if_client_has()
             return
-        request = self._unanswered.pop((connection, correlation_id), None)
-        if request is None or read_error(request, frame) != NO_ERROR:
-            return
-        if request.api == "EndTxn":
-            self._transaction_ended = True
-        elif request.api == "Produce" and self._transaction_ended:
+        self._next.saw_response(connection, frame)
+        if self._next.has_record:
             self._release(in_next_transaction=True)
 
     def _release(self, *, in_next_transaction: bool) -> None:

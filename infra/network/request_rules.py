@@ -41,7 +41,7 @@ class RequestRuleMechanism:
     _begun: int = field(default=0, init=False)
     """The number of actions begun that count when a node has answered; then `_acted` has them."""
     _not_acted_on: Counter[str] = field(default_factory=Counter, init=False)
-    """How many met the rule and were forwarded unchanged, by the reason."""
+    """The number of those that met the rule and were forwarded unchanged, by the reason."""
     _resets: int = field(default=0, init=False)
     _met: list[MetRequest] = field(default_factory=list, init=False)
 

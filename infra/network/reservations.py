@@ -28,7 +28,7 @@ _LOWEST_PORT, _HIGHEST_PORT = 10240, 65535
 _PORT_RANGE_SIZE: Final = 12000
 _ALL_SUBNETS: Final = ipaddress.IPv4Network("198.18.0.0/15")
 _SUBNETS: Final = 2 ** (24 - _ALL_SUBNETS.prefixlen)
-"""How many subnets of 256 addresses there are."""
+"""The number of subnets of 256 addresses."""
 _LIST_ROUTES: Final = ("ip", "-json", "route", "show", "table", "all")
 
 

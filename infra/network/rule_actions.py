@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 RuleAction = Literal[
     "hold", "delay", "drop", "reset", "error", "repeat", "slow", "rewrite", "respond"
 ]
-"""What a rule does with a request or a response."""
+"""The action of a rule on a request or a response."""
 NEXT_TRANSACTION: Final = "next-transaction"
 """The end of a rule that the relays see: a producer's next transaction has a stored record."""
 BOTH_SIDES: Final[tuple[Direction, ...]] = ("responses", "requests")
@@ -50,7 +50,7 @@ class RequestRule:
     rewrite: str = ""
     """The changes of named fields, in the notation of `infra.kafka.field_changes`."""
     bytes_per_s: int = 0
-    """How much of a slow connection is read."""
+    """The rate at which a slow connection is read."""
     topic: str = ""
     """Only what is about this topic is changed or answered; empty: about all."""
     topic_id: str | None = None
@@ -60,12 +60,12 @@ class RequestRule:
     on_call: int = 1
     """The first one that the rule acts on, of those that it meets."""
     times: int | None = None
-    """How many it acts on at most; `None`: on all."""
+    """The largest number that it acts on; `None`: it acts on all."""
     probability: float = 1.0
     """With which it acts on each from there on."""
     seed: int = 0
     until: str = ""
-    """What ends the rule: `NEXT_TRANSACTION` for the relays; all else is for who began the rule."""
+    """The end of the rule: the relays know `NEXT_TRANSACTION`; the fault waits for all others."""
     listener: Listener = "client"
     """Of the nodes that receive the requests."""
     kind: Literal["request-rule"] = "request-rule"
@@ -84,10 +84,9 @@ class RequestRule:
             what += f" (probability {self.probability:g})"
         if self.on_call > 1:
             what += f" from number {self.on_call} on"
-        of_topic = f" of topic {self.topic}" if self.topic else ""
-        where = of_topic and f" for{of_topic.removeprefix(' of')}"
-        if self.partition is not None:
-            where = f" for partition {self.partition}{of_topic}"
+        partition = [] if self.partition is None else [f"partition {self.partition}"]
+        chosen = partition + ([f"topic {self.topic}"] if self.topic else [])
+        where = f" for {' of '.join(chosen)}" if chosen else ""
         done = ACTIONS[self.action].sentence.format(what=what, where=where, rule=self)
         between = "" if self.listener == "client" else f" of the {self.listener} listeners"
         end = f" until {self.until}" if self.until else ""
@@ -115,9 +114,9 @@ class ActionKind:
     """An entry of the table."""
 
     sentence: str
-    """What the relays do, as a format with `what`, `where` and the rule: `drop {what}`."""
+    """The predicate of the relays, a format with `what`, `where` and the rule: `drop {what}`."""
     did: str
-    """What was done, after the number of requests: `dropped`."""
+    """The participle that follows the number of requests: `dropped`."""
     treat: Callable[[MetFrame], FrameTreatment | str]
     """Returns the treatment of the frame; or why the rule does not act on it, which then does not
     count."""
@@ -127,7 +126,7 @@ class ActionKind:
     takes: tuple[str, ...] = ()
     """Those that it can have."""
     counts_when_answered: bool = False
-    """Whether it acts later: it counts when the node has answered."""
+    """`True`: it acts later, and counts when the node has answered."""
 
 
 def _repeat(met: MetFrame) -> FrameTreatment:
@@ -148,7 +147,11 @@ def _error(met: MetFrame) -> FrameTreatment | str:
         changed = with_error(met.frame, met.head, ERRORS[rule.error], rule.selection())
     except HarnessError:
         return f"{rule.api} v{met.head.version} cannot be read"
-    return FrameTreatment(changed) if changed is not None else "no error of it was meant"
+    return (
+        FrameTreatment(changed)
+        if changed is not None
+        else "it has no error of this topic and partition"
+    )
 
 
 def _rewrite(met: MetFrame) -> FrameTreatment | str:

@@ -7,12 +7,14 @@ from typing import Literal
 
 Direction = Literal["responses", "requests"]
 """Of a client connection: what the node sends, or what it receives."""
-FrameAction = Literal["hold", "drop", "reset", "answer"]
-"""What a relay does with a frame instead of forwarding it.
+RelayTreatment = Literal["hold", "drop", "reset"]
+"""The treatment of bytes that a relay does not forward.
 
-hold: keep it, and what follows on its connection. drop: discard both, and reset the connection at
-the end. reset: the connection, at once. answer: the node never gets the request.
+hold: keep them, and deliver them at the end. drop: discard them, and reset the connection at the
+end. reset: discard them, and reset the connection at once.
 """
+FrameAction = RelayTreatment | Literal["answer"]
+"""The same of a frame and what follows it on its connection; answer: the node never gets it."""
 
 
 @dataclass(frozen=True)

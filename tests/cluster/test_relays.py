@@ -20,10 +20,9 @@ from ackbench.infra.network.impairment import (
     ImpairmentCounts,
     PacketDrop,
     RelayAction,
-    RelayTreatment,
 )
 from ackbench.infra.network.rule_actions import RequestRule
-from ackbench.infra.network.treatment import Direction
+from ackbench.infra.network.treatment import Direction, RelayTreatment
 from ackbench.infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster

@@ -25,7 +25,7 @@ from ackbench.infra.machine.home import REPOSITORY, SET_UP_FILE, Home
 from ackbench.infra.start import RUN_PACKAGES
 
 TABLES: Final = ("pyarrow", "numpy", "scipy", "pandas", "matplotlib")
-"""What reads the tables of sweeps and draws their pages."""
+"""The packages that read the tables of sweeps and draw their pages."""
 PROGRAM: Final = f"""
 import os
 import sys

@@ -12,10 +12,9 @@ from ackbench.experiments.sweep.plan import (
     ClusterNeed,
     FaultRequest,
     TrialSpec,
-    Workload,
 )
 from ackbench.experiments.sweep.retention import Retention, resolve_retention
-from ackbench.experiments.sweep.workload import AutoOffsetReset, Commit
+from ackbench.experiments.sweep.workload import AutoOffsetReset, Commit, GroupMembers
 from ackbench.experiments.trial.clients.settings.group_members import AUTO_OFFSET_STORE
 from ackbench.experiments.trial.clients.settings.kinds import client_choice, request_timeout_ms
 from ackbench.experiments.trial.clients.settings.librdkafka import is_true
@@ -107,9 +106,9 @@ class Circumstances(Frozen):
     commit_every_records: int = 500
     """About how many records a member processes per commit."""
     asynchronous_commits: bool = False
-    """Whether a member goes on before the coordinator has answered its commit."""
+    """`True`: a member goes on before the coordinator has answered its commit."""
     commit_on_revocation: bool = True
-    """Whether a member commits what it has processed before its partitions are revoked."""
+    """`True`: a member commits what it has processed before its partitions are revoked."""
     stores_offsets_itself: bool = True
     """Whether a client that commits by itself commits what it has handed out, processed or not."""
     auto_offset_reset: AutoOffsetReset = "earliest"
@@ -289,7 +288,7 @@ def has_group(circumstances: Circumstances) -> bool:
 def circumstances_of(spec: TrialSpec) -> Circumstances:
     """Return the circumstances of a planned trial: its settings over the defaults."""
     client = client_choice(spec).producer_settings(spec.producer)
-    node = spec.cluster.settings()
+    node, members = spec.cluster.settings(), spec.workload.of_members or GroupMembers()
     return Circumstances(
         client=spec.client,
         **_of_cluster(spec.cluster),
@@ -304,24 +303,14 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
         replication_factor=spec.replication_factor,
         consumers=spec.workload.members,
         commits=spec.workload.commits,
-        **_of_members(spec.workload),
+        commit_every_records=members.commit_every_records,
+        asynchronous_commits=members.asynchronous_commits,
+        commit_on_revocation=members.commit_on_revocation,
         stores_offsets_itself=is_true(spec.consumer.get(AUTO_OFFSET_STORE, "true")),
         auto_offset_reset=spec.workload.auto_offset_reset,
         copy_workload=spec.workload.copies is not None,
         fault=_fault_effects(spec.fault, topology_of(spec)),
     )
-
-
-def _of_members(workload: Workload) -> dict[str, int | bool]:
-    """Return how the members commit; empty without a group."""
-    members, group = workload.of_members, workload.group
-    circumstances: dict[str, int | bool] = {}
-    if members:
-        circumstances["commit_every_records"] = members.commit_every_records
-    if group:
-        circumstances["asynchronous_commits"] = group.asynchronous_commits
-        circumstances["commit_on_revocation"] = group.commit_on_revocation
-    return circumstances
 
 
 def topology_of(spec: TrialSpec) -> Topology:

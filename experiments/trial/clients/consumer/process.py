@@ -55,7 +55,7 @@ class ConsumerJob(ClientJob):
 
     @property
     def stem(self) -> str:
-        """How the names of its files begin."""
+        """The beginning of the names of its files."""
         return f"consumer-{self.consumer}"
 
     @property

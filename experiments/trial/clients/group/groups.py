@@ -14,7 +14,6 @@ from typing import Final
 import pyarrow as pa
 
 from ackbench.experiments.ledger.schema import READS
-from ackbench.experiments.sweep.workload import Copiers, GroupMembers
 from ackbench.experiments.trial.clients.group.application import (
     ApplicationGroup,
     ApplicationProcess,
@@ -254,32 +253,17 @@ def _member_job(job: GroupJob, index: int) -> MemberJob:
             job.group,
             load.auto_offset_reset,
             load.commits,
-            _instance_id(job, number),
+            f"{job.group}-{number}" if load.static else None,
         ),
         commit=load.commits,
         commit_every_records=load.commit_every_records,
-        **_commit_choices(load),
+        asynchronous_commits=load.asynchronous_commits,
+        commit_on_revocation=load.commit_on_revocation,
         records_per_s=load.slow_records_per_s if index < load.slow_members else 0,
         token=job.token,
         folder=job.folder,
         output=_member_output(job.output, number),
     )
-
-
-def _instance_id(job: GroupJob, number: int) -> str | None:
-    """Return the `group.instance.id` of a static member: two with one would be fenced."""
-    static = isinstance(job.load, GroupMembers) and job.load.static
-    return f"{job.group}-{number}" if static else None
-
-
-def _commit_choices(load: GroupMembers | Copiers) -> dict[str, bool]:
-    """Return how the members of a group commit; copiers wait for each answer."""
-    if not isinstance(load, GroupMembers):
-        return {}
-    return {
-        "asynchronous_commits": load.asynchronous_commits,
-        "commit_on_revocation": load.commit_on_revocation,
-    }
 
 
 def _member_output(output: CopyTarget | None, number: int) -> CopyTarget | None:

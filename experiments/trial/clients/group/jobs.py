@@ -20,7 +20,7 @@ class CopyTarget(Frozen):
 
     topic: str
     partitions: Annotated[int, Field(gt=0)]
-    """How many partitions the topic has; a copy goes to its record's partition modulo this."""
+    """The number of partitions; a copy goes to its record's partition modulo this."""
     settings: dict[str, str]
     """The producer's settings, passed as they are.
 
@@ -41,13 +41,13 @@ class MemberJob(ClientJob):
     settings: dict[str, str]
     """The client's settings with `group.id`, passed as they are."""
     commit: Commit
-    """Whether to commit before or after processing a record, in one transaction with it, or to
-    leave it to the client."""
+    """Commits are before or after processing a record, in one transaction with it, or by the
+    client itself."""
     commit_every_records: Annotated[int, Field(gt=0)]
     asynchronous_commits: bool = False
-    """Whether to go on before the coordinator has answered a commit."""
+    """`True`: the member goes on before the coordinator has answered a commit."""
     commit_on_revocation: bool = True
-    """Whether to commit before partitions are revoked."""
+    """`True`: the member commits before partitions are revoked."""
     records_per_s: Annotated[float, Field(ge=0)] = 0
     """The processing rate of a slow member until it is unthrottled; 0: as fast as it can."""
     output: CopyTarget | None = None
@@ -65,7 +65,7 @@ class MemberJob(ClientJob):
 
     @property
     def stem(self) -> str:
-        """How the names of its files begin."""
+        """The beginning of the names of its files."""
         return f"member-{self.consumer}.{self.generation}"
 
     @property

@@ -1,4 +1,4 @@
-"""What a member of a group and its parent say to each other, and the events that it writes."""
+"""The messages between a member of a group and its parent, and the events that it writes."""
 
 from __future__ import annotations
 
@@ -103,6 +103,6 @@ class PendingBatch(Frozen):
     breakpoint: Breakpoint
     records: int
     processed_records: int
-    """How many of them are in its mapped file already."""
+    """The number of those that are in its mapped file already."""
     commit_answered: bool = True
     """After a commit: whether the coordinator has acknowledged it; otherwise that is unknown."""

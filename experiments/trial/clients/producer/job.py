@@ -70,7 +70,7 @@ class ProducerJob(ClientJob):
 
     @property
     def stem(self) -> str:
-        """How the names of its files begin."""
+        """The beginning of the names of its files."""
         return f"producer-{self.producer}"
 
     @property

@@ -171,15 +171,31 @@ class FaultContext:
             FaultMissed: it got no leader within 10 s, or no broker answers.
         """
 
-        def probe() -> PartitionState | None:
+        def find() -> PartitionState | None:
             partitions = self.cluster_state().of(self.topic)
-            if partitions and partitions[OBSERVED_PARTITION].leader is not None:
-                return partitions[OBSERVED_PARTITION]
-            return None
+            return partitions[OBSERVED_PARTITION] if partitions else None
 
-        awaiting = f"a leader of {self.topic}-{OBSERVED_PARTITION}"
+        return self.wait_for_leader(find, f"{self.topic}-{OBSERVED_PARTITION}")
+
+    def wait_for_leader(
+        self, find: Callable[[], PartitionState | None], named: str
+    ) -> PartitionState:
+        """Return a partition, as soon as it has a leader.
+
+        Args:
+            find: returns the partition; `None`: it is not known.
+            named: its name in the message.
+
+        Raises:
+            FaultMissed: it got no leader within 10 s, or no broker answers.
+        """
+
+        def probe() -> PartitionState | None:
+            partition = find()
+            return None if partition is None or partition.leader is None else partition
+
         try:
-            return self.wait_for(probe, awaiting=awaiting, timeout_s=10)
+            return self.wait_for(probe, awaiting=f"a leader of {named}", timeout_s=10)
         except WaitTimeout as error:
             raise FaultMissed(str(error)) from error
 

@@ -22,8 +22,8 @@ from ackbench.experiments.trial.faults.core.kind import (
 from ackbench.experiments.trial.faults.network.impairment import ImpairmentParameters, impair
 from ackbench.experiments.trial.faults.network.isolation import SilenceParameters
 from ackbench.infra.kafka.spec import NetworkKind
-from ackbench.infra.network.impairment import RelayAction, RelayTreatment
-from ackbench.infra.network.treatment import Direction
+from ackbench.infra.network.impairment import RelayAction
+from ackbench.infra.network.treatment import Direction, RelayTreatment
 
 FAMILY: Final = "relay"
 NETWORK: Final[NetworkKind] = "relays"

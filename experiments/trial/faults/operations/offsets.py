@@ -8,6 +8,7 @@ find it by FindCoordinator. The moves are those of `moves`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
@@ -27,11 +28,10 @@ from ackbench.experiments.trial.faults.operations.moves import (
     without_leader,
 )
 from ackbench.experiments.trial.faults.process.coordinators import GROUP
-from ackbench.infra.errors import HarnessError, WaitTimeout
+from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.spec import PartitionState
 
 _FIND_TIMEOUT_S: Final = 5.0
-_LEADER_TIMEOUT_S: Final = 10.0
 
 
 class OffsetsMovedParameters(MovedParameters):
@@ -70,7 +70,9 @@ def _move_coordinator(
     replicas_of: Callable[[PartitionState], tuple[int, ...]],
 ) -> FaultEvidence:
     context.sleep_until(parameters.at_s)
-    before = _partition_with_leader(context)
+    before = context.wait_for_leader(
+        partial(GROUP.partition, context), f"the group's partition of {GROUP.topic}"
+    )
     replicas = replicas_of(before)
     if replicas[:1] in ((), (before.leader,)):
         raise FaultMissed(
@@ -94,18 +96,6 @@ def _coordinator_moved(context: FaultContext, node: int) -> str | None:
     if named is None or named == node:
         return None
     return f"{change}; then the brokers named node {named} as the coordinator"
-
-
-def _partition_with_leader(context: FaultContext) -> PartitionState:
-    def probe() -> PartitionState | None:
-        partition = GROUP.partition(context)
-        return partition if partition is not None and partition.leader is not None else None
-
-    awaiting = f"a leader of the group's partition of {GROUP.topic}"
-    try:
-        return context.wait_for(probe, awaiting=awaiting, timeout_s=_LEADER_TIMEOUT_S)
-    except WaitTimeout as error:
-        raise FaultMissed(str(error)) from error
 
 
 def _named_coordinator(context: FaultContext) -> int | None:

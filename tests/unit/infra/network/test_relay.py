@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from ackbench.infra.network.failures import LoopFailures
-from ackbench.infra.network.impairment import RelayAction, RelayTreatment
+from ackbench.infra.network.impairment import RelayAction
 from ackbench.infra.network.relay import Connection, Relay, RelayMechanism, RelayTarget
 from ackbench.infra.network.reservations import reserve_ports
-from ackbench.infra.network.treatment import Direction
+from ackbench.infra.network.treatment import Direction, RelayTreatment
 
 TIMEOUT_S = 10.0
 
