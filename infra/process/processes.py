@@ -13,8 +13,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -180,7 +183,8 @@ def spawn_dying_with_parent(
     """Start a process that receives SIGKILL when this process ends, however it ends.
 
     The kernel sends it when the *thread* that started the process ends (PR_SET_PDEATHSIG,
-    prctl(2)): call this from a thread that lives as long as the child should.
+    prctl(2)). So a thread that lives as long as this process starts it: a fault's thread ends with
+    the fault.
 
     Args:
         command: a program, looked up on PATH when its name has no slash, and its arguments.
@@ -201,7 +205,15 @@ def spawn_dying_with_parent(
         os.path.abspath(program),  # noqa: PTH100 - resolve() follows the links of a venv
         *(os.fspath(argument) for argument in command[1:]),
     ]
-    return subprocess.Popen(argv, **popen)
+    if threading.current_thread() is threading.main_thread():
+        return subprocess.Popen(argv, **popen)
+    return _spawner(os.getpid()).submit(partial(subprocess.Popen, argv, **popen)).result()
+
+
+@cache
+def _spawner(_pid: int) -> ThreadPoolExecutor:
+    """Return the thread of a process that starts others for its threads; a fork has none of it."""
+    return ThreadPoolExecutor(1, "spawner")
 
 
 def end_with_forking_parent() -> bool:

@@ -38,9 +38,11 @@ _KEPT: Final = (
     "InProcessExecutionAPI-loop",
     "mlflow.db",
     " kafka.Kafka ",
+    "spawner",
 )
-"""One per process for all later uses: ackbench's two helpers, a thread of Airflow, and the
-connections that MLflow pools. Brokers are a fixture's, also if a test has started them again.
+"""One per process for all later uses: ackbench's two helpers and its thread that starts processes,
+a thread of Airflow, and the connections that MLflow pools. Brokers are a fixture's, also if a test
+has started them again.
 """
 
 

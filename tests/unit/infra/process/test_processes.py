@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,17 @@ def test_a_child_dies_with_its_killed_parent() -> None:
         wait_until(
             lambda: not child.is_alive(), awaiting="the child's end", timeout_s=60, every_s=0.01
         )
+
+
+def test_a_child_lives_on_when_the_thread_that_asked_for_it_has_ended() -> None:
+    """A member that a fault starts again outlives the fault, which may have a thread of its own."""
+    with ThreadPoolExecutor(1) as threads:
+        process = threads.submit(_sleeper).result()
+    with process:
+        process.send_signal(0)
+        assert process.stdin
+        assert process.communicate(timeout=30)[0] == b""
+        assert process.returncode == 0
 
 
 def test_a_program_that_does_not_exist_is_an_error_of_the_caller() -> None:
