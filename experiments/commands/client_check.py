@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -112,12 +113,13 @@ def describe(title: str, findings: Sequence[CheckFinding]) -> Iterator[str]:
                 break_long_words=True,
             )
         yield ""
-    failed = sum(finding.outcome is CheckOutcome.FAILED for finding in findings)
-    absent = sum(finding.outcome is CheckOutcome.ABSENT for finding in findings)
-    passed = len(findings) - failed - absent
+    counts = Counter(finding.outcome for finding in findings)
+    passed, failed = counts[CheckOutcome.PASSED], counts[CheckOutcome.FAILED]
+    unknown = counts[CheckOutcome.UNKNOWN]
     yield (
-        f"{passed} of {format_count(len(findings), 'check')} passed, {failed} failed, {absent} "
-        "optional and absent"
+        f"{passed} of {format_count(len(findings), 'check')} passed, {failed} failed, "
+        f"{counts[CheckOutcome.ABSENT]} optional and absent"
+        f"{f', {unknown} unknown' if unknown else ''}"
     )
     if passed < len(findings):
         yield "docs/clients.md says what each line and field means."

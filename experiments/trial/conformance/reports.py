@@ -44,6 +44,8 @@ class Run:
     prefix: int = 0
     """Of the values that the run was to write."""
     asked_records: int = 0
+    waited_for_cpu_ms: float = 0
+    """How long the program's working thread could run, and other processes had the CPUs."""
     notes: Sequence[str] = field(default_factory=tuple)
 
     def named(self, *names: str) -> list[Line]:

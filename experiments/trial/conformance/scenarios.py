@@ -23,6 +23,7 @@ from ackbench.experiments.trial.conformance.reports import (
     read_lines,
 )
 from ackbench.infra.errors import HarnessError, WaitTimeout
+from ackbench.infra.process.samples import ProcessSampler
 from ackbench.infra.process.waiting import sleep_until, wait_until
 
 if TYPE_CHECKING:
@@ -175,7 +176,17 @@ class Scenarios:
             return self._end_of(program, topic, prefix, records)
 
     def _end_of(self, program: VerifiableProgram, topic: str, prefix: int, records: int) -> Run:
-        self._await(program, program.has_exited, quietly=True)
+        sampler, waited_ns = ProcessSampler.of(program.pid), 0
+
+        def has_exited() -> bool:
+            nonlocal waited_ns
+            sample = sampler.sample() if sampler else None
+            waited_ns += (sample and sample.waited_ns) or 0
+            return program.has_exited()
+
+        self._await(program, has_exited, quietly=True)
+        if sampler:
+            sampler.close()
         exit_code = program.exit_code()
         program.terminate()
         return replace(
@@ -183,6 +194,7 @@ class Scenarios:
             stored=self._stored(topic),
             prefix=prefix,
             asked_records=records,
+            waited_for_cpu_ms=waited_ns / 1e6,
         )
 
     def _until(self, end: Callable[[VerifiableProgram], None], name: str) -> Run:

@@ -13,6 +13,7 @@ from ackbench.experiments.trial.conformance.checks import (
     KEYS,
     PARTITIONS,
     RATE_RECORDS_PER_S,
+    CheckFinding,
     CheckOutcome,
     judge,
 )
@@ -240,3 +241,22 @@ def test_what_is_printed_is_read_whatever_it_is(tmp_path: Any) -> None:
     lines, malformed = read_lines(tmp_path / "out")
     assert lines == [{"name": "a"}]
     assert malformed == ["no JSON: '{\"name\": '", "a line of 1,000,009 bytes"]
+
+
+def test_a_program_is_not_accused_of_what_the_machine_did() -> None:
+    """It was late, and waited for a CPU for longer than it may be late; not if others are wrong."""
+    late = [replace(one, timestamp_ms=one.timestamp_ms * 2) for one in RUNS["steady"].stored]
+    starved = replace(RUNS["steady"], stored=late, waited_for_cpu_ms=60_000)
+    assert rate_of(starved).outcome is CheckOutcome.UNKNOWN
+    assert rate_of(starved).detail.startswith("it waited 60.00 s for a CPU that others had; ")
+    assert rate_of(replace(starved, waited_for_cpu_ms=1)).outcome is CheckOutcome.FAILED
+    assert rate_of(replace(RUNS["steady"], waited_for_cpu_ms=60_000)).outcome is CheckOutcome.PASSED
+    (others,) = {
+        one.outcome for one in judge({**RUNS, "steady": starved}) if one != rate_of(starved)
+    }
+    assert others is CheckOutcome.PASSED
+
+
+def rate_of(steady: Run) -> CheckFinding:
+    """Return the finding of the check of the rate."""
+    return next(one for one in judge({**RUNS, "steady": steady}) if one.name == "keeps the rate")
