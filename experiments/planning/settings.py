@@ -115,7 +115,7 @@ def resolve_settings(
     producer = add_transactional_id(given.client_properties(Scope.PRODUCER, client.kind), workload)
     consumer = given.client_properties(Scope.CONSUMER, client.kind)
     refuse_invalid_workload(client, workload, consumer, cluster)
-    consumer = add_auto_commit(consumer, workload)
+    consumer = add_auto_commit(consumer, workload, client.kind)
     topology = Topology.of_trial(
         cluster,
         workload,

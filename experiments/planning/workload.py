@@ -11,6 +11,7 @@ from typing import Final
 
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Keys
+from ackbench.experiments.messages.phrases import format_list
 from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
 from ackbench.experiments.sweep.plan import ClusterNeed, Workload
 from ackbench.experiments.sweep.workload import Copiers, GroupMembers
@@ -25,6 +26,8 @@ from ackbench.experiments.trial.clients.settings.group_members import (
     AUTO_OFFSET_STORE,
     CLASSIC,
     CLASSIC_ONLY,
+    INSTANCE,
+    MAX_POLL_RECORDS,
     PROTOCOL,
 )
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
@@ -65,9 +68,15 @@ def add_transactional_id(producer: Mapping[str, str], workload: Workload) -> dic
     return {**producer, **({"transactional.id": TRANSACTIONAL_ID} if workload.transactions else {})}
 
 
-def add_auto_commit(consumer: Mapping[str, str], workload: Workload) -> dict[str, str]:
+def add_auto_commit(
+    consumer: Mapping[str, str], workload: Workload, kind: ClientKind
+) -> dict[str, str]:
     """Return the consumer's properties, with those of a client that commits by itself."""
-    return {**(AUTO_COMMITS if workload.commits == "auto" else {}), **consumer}
+    if workload.commits != "auto":
+        return dict(consumer)
+    left_out = AUTO_OFFSET_STORE if traits_of(kind).reports_in_text else None
+    added = {name: value for name, value in AUTO_COMMITS.items() if name != left_out}
+    return {**added, **consumer}
 
 
 def remove_transactions(
@@ -93,11 +102,7 @@ def _group_problems(
         return
     if workload.group and workload.copies:
         yield "group and copy are both there; allowed: one of them (copiers are a consumer group)"
-    name, number, needs = (
-        ("copy", "copiers", "a copier decodes the values that its producers write")
-        if workload.copies
-        else ("group", "consumers", "members can be held between processing and commit")
-    )
+    name, number = ("copy", "copiers") if workload.copies else ("group", "consumers")
     members = f"{name}.{number} is {section.members}"
     if section.slow_members > section.members:
         yield (
@@ -113,8 +118,13 @@ def _group_problems(
     if consumer.get(PROTOCOL, CLASSIC) != CLASSIC:
         yield from _kip_848_problems(consumer, cluster)
     yield from _application_problems(workload)
-    if not traits_of(client.kind).has_members:
-        yield f"{members} and client is {client.kind}; allowed: librdkafka ({needs})"
+    if workload.copies and traits_of(client.kind).reports_in_text:
+        yield (
+            f"{members} and client is {client.kind}; allowed: librdkafka (a copier decodes the "
+            "values that its producers write)"
+        )
+    elif traits_of(client.kind).reports_in_text and workload.group:
+        yield from _program_member_problems(client, workload.group, consumer)
     yield from _commit_problems(workload, consumer, members)
 
 
@@ -153,6 +163,42 @@ def _member_commit_problems(group: GroupMembers) -> Iterator[str]:
         yield (
             f"group.commit_on_revocation is false and group.commit is {group.commit}; "
             "allowed: true, or group.commit after"
+        )
+
+
+def _program_member_problems(
+    client: ClientChoice, group: GroupMembers, consumer: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield what a program does not do: it commits what it has reported, or its client does."""
+    kind, traits = client.kind, traits_of(client.kind)
+    polls = client.knows_of_consumer(MAX_POLL_RECORDS)
+    after: tuple[str, ...] = ("after",) if traits.is_program else ("after", "auto")
+    default = GroupMembers.model_fields["commit_every_records"].default
+    reasons: dict[str, tuple[tuple[object, ...], str]] = {
+        "commit": (after, "its program commits what it has processed"),
+        "commit_every_records": (
+            (group.commit_every_records if polls else default,),
+            f"it has no {MAX_POLL_RECORDS}, and commits as it does",
+        ),
+        "static": ((False, client.knows_of_consumer(INSTANCE)), f"it has no {INSTANCE}"),
+        "asynchronous_commits": ((False,), "its program commits in its own way"),
+        "commit_on_revocation": ((True,), "its program has committed what it has processed"),
+        "slow_members": ((0,), "its program processes as fast as it can"),
+        "auto_offset_reset": (("earliest", "latest"), "its program ends at the error"),
+    }
+    for name, (allowed, reason) in reasons.items():
+        if getattr(group, name) not in allowed:
+            value, *words = (
+                str(each).lower() for each in (getattr(group, name), *dict.fromkeys(allowed))
+            )
+            yield (
+                f"group.{name} is {value}; allowed with client {kind}: "
+                f"{format_list(words, 'or')} ({reason})"
+            )
+    if MAX_POLL_RECORDS in consumer and group.commit == "after":
+        yield (
+            f"{MAX_POLL_RECORDS} is {consumer[MAX_POLL_RECORDS]}; allowed with client {kind}: "
+            "leave it out (its program commits after each poll: group.commit_every_records decides)"
         )
 
 

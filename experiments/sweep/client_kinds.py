@@ -43,7 +43,9 @@ class ClientTraits:
 
     It generates the records' values itself: numbers as text, at a whole rate, with keys that it
     takes in turn. So the workload chooses neither size nor keys nor partitions, values carry no
-    header, and a consumer does not report that it is behind a transaction's marker.
+    header, and a consumer does not report that it is behind a transaction's marker. As a member of
+    a group it commits after each poll, or its client does by itself; no fault can hold it, and it
+    copies nothing.
     """
     output_record_bytes: int = 0
     """Size of the output of such a program per record."""
@@ -52,8 +54,6 @@ class ClientTraits:
 
     Only then can a fault kill and replace it, or a reader follow it.
     """
-    has_members: bool = True
-    """`True`: members of consumer groups and copiers run on it; a fault can hold each of them."""
     adds_partitions_itself: bool = True
     """`True`: it sends AddPartitionsToTxn also to brokers that do without (KIP-890)."""
     planned_security: bool = True
@@ -81,7 +81,6 @@ LIBRARIES: Final[Mapping[ClientKind, ClientTraits]] = MappingProxyType(
             reports_in_text=True,
             output_record_bytes=400,
             attempts_survive=False,
-            has_members=False,
             adds_partitions_itself=False,
             planned_security=False,
             comes_with_kafka=True,
@@ -95,7 +94,6 @@ _PROGRAM: Final = ClientTraits(
     reports_in_text=True,
     output_record_bytes=400,
     attempts_survive=False,
-    has_members=False,
     adds_partitions_itself=False,
     planned_security=False,
     is_program=True,

@@ -16,7 +16,11 @@ from ackbench.experiments.trial.clients.record.layout import (
     trial_tag,
     warm_up_records,
 )
-from ackbench.experiments.trial.clients.settings.group_members import without_group_settings
+from ackbench.experiments.trial.clients.settings.group_members import (
+    MAX_POLL_RECORDS,
+    without_group_settings,
+)
+from ackbench.experiments.trial.clients.settings.kinds import client_choice
 from ackbench.experiments.trial.clients.settings.librdkafka import (
     IDEMPOTENT_LOGGING,
     REQUIRED_PRODUCER_SETTINGS,
@@ -138,12 +142,16 @@ def group_jobs(
 ) -> Iterator[GroupJob]:
     """Yield the job of each consumer group: to read the topic, or to copy it."""
     load = spec.workload.of_members
+    text = text_value_format(spec, token)
     for number in range(1, load.groups + 1) if load else ():
         yield GroupJob(
             group=f"{topic}-group-{number}",
             number=number,
             load=load,
+            client=spec.client,
+            limits_polls=client_choice(spec).knows_of_consumer(MAX_POLL_RECORDS),
             client_version=spec.client_version,
+            warm_up_records=text.warm_up_records if text else 0,
             bootstrap_servers=servers,
             topic=topic,
             partitions=spec.partitions,

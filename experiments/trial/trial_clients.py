@@ -142,7 +142,9 @@ class TrialClients:
                 factory.consumer(consumer_job(spec, servers, topic, token, folder))
             )
             groups = running.enter_context(
-                ConsumerGroups.running(tuple(group_jobs(spec, servers, topic, token, folder)))
+                ConsumerGroups.running(
+                    tuple(group_jobs(spec, servers, topic, token, folder)), factory.member
+                )
             )
             consumer.wait_ready()
             for producer in producers:
@@ -272,7 +274,7 @@ class TrialClients:
             "attempts": attempts,
             "log": results.log,
             "epochs": results.epochs,
-            "reads": pa.concat_tables([self.consumer.reads(attempts), self.groups.reads()]),
+            "reads": pa.concat_tables([self.consumer.reads(attempts), self.groups.reads(attempts)]),
         }
         if results.replays is not None:
             tables["replays"] = results.replays.table

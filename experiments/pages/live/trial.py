@@ -91,8 +91,8 @@ class _Load:
         self._processed, self._latency = SlotCounter(), LatencyCounter()
         self._reports_in_text = traits_of(spec.client).reports_in_text
         self._producers = tuple(map(self._producer, range(spec.workload.producers)))
-        self._consumer = self._new_consumer()
-        self._members: dict[str, ReadsFollower] = {}
+        self._consumer = self._reader("consumer-0", self._read)
+        self._members: dict[str, ReadsFollower | ProgramConsumerFollower] = {}
 
     def _producer(self, number: int) -> AttemptsFollower | ProgramProducerFollower:
         name = f"producer-{number}"
@@ -107,16 +107,17 @@ class _Load:
         load = self._spec.workload
         return warm_up_records(load.rate_records_per_s / load.producers)
 
-    def _new_consumer(self) -> ReadsFollower | ProgramConsumerFollower:
+    def _reader(self, stem: str, counter: SlotCounter) -> ReadsFollower | ProgramConsumerFollower:
         if self._reports_in_text:
-            path = self._clients / "consumer-0.out"
-            return ProgramConsumerFollower(path, self._begin_ns, self._warm_up, self._read)
-        return ReadsFollower(self._clients / "consumer-0.reads", self._begin_ns, self._read)
+            path = self._clients / f"{stem}.out"
+            return ProgramConsumerFollower(path, self._begin_ns, self._warm_up, counter)
+        return ReadsFollower(self._clients / f"{stem}.reads", self._begin_ns, counter)
 
     def read(self) -> TrialFigures:
-        for path in self._clients.glob("member-*.reads"):  # a restart makes another one
-            if path.name not in self._members:
-                self._members[path.name] = ReadsFollower(path, self._begin_ns, self._processed)
+        ending = "out" if self._reports_in_text else "reads"
+        for path in self._clients.glob(f"member-*.{ending}"):  # a restart makes another one
+            if path.stem not in self._members:
+                self._members[path.stem] = self._reader(path.stem, self._processed)
         followers: tuple[_Follower, ...] = (*self._producers, self._consumer)
         for follower in (*followers, *self._members.values()):
             follower.read()

@@ -68,7 +68,9 @@ class Diagnosis(Frozen):
 def diagnose(configuration: Configuration) -> Diagnosis:
     """Return what is guaranteed with these settings, without a fault and under each fault."""
     spec = _template(configuration)
-    base, topology = circumstances_of(spec), topology_of(spec)
+    base = circumstances_of(spec)
+    # An application's members crash at any step, also where no fault could hold ours.
+    topology = topology_of(spec).model_copy(update={"holds_members": True})
     faults = [
         FaultDiagnosis(fault=kind, clauses=clauses)
         for kind in FAULTS

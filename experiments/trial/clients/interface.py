@@ -26,7 +26,9 @@ from ackbench.experiments.trial.clients.consumer.process import (
 )
 from ackbench.experiments.trial.clients.group.application import ApplicationGroup
 from ackbench.experiments.trial.clients.group.groups import ConsumerGroup, ConsumerGroups
+from ackbench.experiments.trial.clients.group.jobs import MemberJob
 from ackbench.experiments.trial.clients.group.member import MemberProcess
+from ackbench.experiments.trial.clients.group.members import Member
 from ackbench.experiments.trial.clients.java.dialect import (
     JavaDialect,
     JavaTransactionalDialect,
@@ -36,6 +38,7 @@ from ackbench.experiments.trial.clients.producer.job import ProducerJob
 from ackbench.experiments.trial.clients.producer.process import ProducerProcess
 from ackbench.experiments.trial.clients.programs.command import CommandDialect
 from ackbench.experiments.trial.clients.programs.consumer import VerifiableConsumer
+from ackbench.experiments.trial.clients.programs.member import ProgramMember
 from ackbench.experiments.trial.clients.programs.producer import VerifiableProducer
 from ackbench.experiments.trial.events.journal import Event
 
@@ -194,6 +197,9 @@ class ClientFactory(Protocol):
     def consumer(self, job: ConsumerJob) -> AbstractContextManager[ConcurrentConsumer]:
         """Start a concurrent consumer."""
 
+    def member(self, job: MemberJob) -> AbstractContextManager[Member]:
+        """Start a member of a consumer group."""
+
 
 class LibrdkafkaClientFactory:
     """librdkafka's clients in compiled loops, each forked from one warm process."""
@@ -207,6 +213,11 @@ class LibrdkafkaClientFactory:
     def consumer(job: ConsumerJob) -> ConsumerProcess:
         """Start a concurrent consumer."""
         return ConsumerProcess(job)
+
+    @staticmethod
+    def member(job: MemberJob) -> MemberProcess:
+        """Start a member of a consumer group, or a copier."""
+        return MemberProcess(job)
 
 
 @dataclass(frozen=True)
@@ -230,6 +241,10 @@ class JavaClientFactory:
         """Start a concurrent consumer."""
         return VerifiableConsumer(job, JavaDialect(self.version, self.cache))
 
+    def member(self, job: MemberJob) -> ProgramMember:
+        """Start a member of a consumer group."""
+        return ProgramMember(job, JavaDialect(self.version, self.cache))
+
 
 @dataclass(frozen=True)
 class ProgramClientFactory:
@@ -244,6 +259,10 @@ class ProgramClientFactory:
     def consumer(self, job: ConsumerJob) -> VerifiableConsumer:
         """Start a concurrent consumer."""
         return VerifiableConsumer(job, self.dialect)
+
+    def member(self, job: MemberJob) -> ProgramMember:
+        """Start a member of a consumer group."""
+        return ProgramMember(job, self.dialect)
 
 
 def client_factory(spec: TrialSpec, cache: Path) -> ClientFactory:
@@ -281,7 +300,7 @@ class ClientProcesses:
         """Return producer 0; `None`: it is not restartable."""
         return next((producer for producer in self.producers if producer.job.producer == 0), None)
 
-    def owner_of(self, partition: int) -> MemberProcess | None:
+    def owner_of(self, partition: int) -> Member | None:
         """Return the first group's member that owns a partition; `None`: no member does."""
         group = self.first_group()
         return group.owner_of(partition) if group else None

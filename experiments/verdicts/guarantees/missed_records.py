@@ -14,6 +14,7 @@ from ackbench.experiments.verdicts.guarantees.guarantee import Answer, Guarantee
 from ackbench.experiments.verdicts.guarantees.late_requests import late_request_rules
 from ackbench.experiments.verdicts.guarantees.loss import guarantees_no_loss
 from ackbench.experiments.verdicts.guarantees.rules import (
+    JAVA_AUTO_COMMIT,
     KIP_98,
     KIP_1327,
     LIBRDKAFKA_AUTO_COMMIT,
@@ -58,7 +59,7 @@ _RULES: Final = (
     ),
     not_guaranteed(
         "the client commits by itself what it has handed out",
-        lambda c: c.commits == "auto" and c.stores_offsets_itself,
+        lambda c: c.commits == "auto" and c.client != "java" and c.stores_offsets_itself,
         "librdkafka stores the offset of a record when it hands it to the application, and commits "
         "it each auto.commit.interval.ms: no member reads again what a member had received and not "
         "yet processed when it died",
@@ -103,6 +104,14 @@ _RULES: Final = (
         "delivery is exactly once: the offset is committed together with the copies of all "
         "records before it, or not at all",
         KIP_98,
+    ),
+    guaranteed(
+        "Java's client commits by itself, in poll",
+        lambda c: c.commits == "auto" and c.client == "java",
+        "it commits the offsets of records that poll returned before, at a later poll or at close: "
+        "the application has processed them by then, if it has processed all that each poll "
+        "returned",
+        JAVA_AUTO_COMMIT,
     ),
     guaranteed(
         "commit after processing",

@@ -10,6 +10,7 @@ from ackbench.experiments.verdicts.guarantees.guarantee import Answer, Guarantee
 from ackbench.experiments.verdicts.guarantees.late_requests import late_request_rules
 from ackbench.experiments.verdicts.guarantees.missed_records import consumed_records_may_be_lost
 from ackbench.experiments.verdicts.guarantees.rules import (
+    JAVA_AUTO_COMMIT,
     KIP_98,
     KIP_447,
     LIBRDKAFKA_AUTO_COMMIT,
@@ -50,6 +51,13 @@ _RULES: Final = (
         "delivery is at least once: what a member had processed and not yet committed when it "
         "died or was removed from the group is read again",
         SEMANTICS,
+    ),
+    not_guaranteed(
+        "Java's client commits by itself, in poll",
+        lambda c: c.commits == "auto" and c.client == "java",
+        "it commits each auto.commit.interval.ms what poll returned before: what a member had "
+        "processed since, when it died or was removed from the group, is read again",
+        JAVA_AUTO_COMMIT,
     ),
     not_guaranteed(
         "the client commits by itself",

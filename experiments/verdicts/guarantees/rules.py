@@ -99,6 +99,11 @@ LIBRDKAFKA_AUTO_COMMIT: Final = (
 )
 """`enable.auto.offset.store`: the offset of the last message that was handed to the application is
 stored; `enable.auto.commit`: what is stored is committed each `auto.commit.interval.ms`."""
+JAVA_AUTO_COMMIT: Final = (
+    "https://kafka.apache.org/43/javadoc/org/apache/kafka/clients/consumer/KafkaConsumer.html"
+)
+"""On automatic commits: they are at least once if the application consumes "all data returned from
+each call to poll(Duration) before any subsequent calls, or before closing the consumer"."""
 LIBRDKAFKA_COMMIT: Final = f"{LIBRDKAFKA}rdkafka.h"
 """`rd_kafka_commit`: "If `async` is false this operation will block until the broker offset commit
 is done, returning the resulting success or error code"; otherwise the application goes on.

@@ -254,8 +254,8 @@ def test_programs_are_values_of_the_axis_beside_other_clients() -> None:
             "transactions.records is 10; allowed with client ours: no transactions",
         ),
         (
-            {"client": OURS, "group": {"consumers": 2}},
-            "group.consumers is 2 and client is ours; allowed: librdkafka",
+            {"client": OURS, "group": {"consumers": 2, "commit": "before"}},
+            "group.commit is before; allowed with client ours: after",
         ),
         (
             {"client": OURS, "producer": {"no.such.property": 1}},

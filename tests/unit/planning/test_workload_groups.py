@@ -54,6 +54,21 @@ def test_a_client_that_commits_by_itself_has_the_properties_of_that() -> None:
     assert "auto.commit.interval.ms" not in explicit.consumer
 
 
+def test_java_members_are_planned_with_both_protocols_and_both_ways_to_commit() -> None:
+    """Its program commits after each poll, or the client by itself."""
+    axes = {
+        "fault": "none",
+        "group.commit": ["after", "auto"],
+        "consumer.group.protocol": ["classic", "consumer"],
+    }
+    trials = planned(axes=axes, client="java").trials
+    assert len(trials) == 4
+    assert {(known.client, known.commits) for known in map(circumstances_of, trials)} == {
+        ("java", "after"),
+        ("java", "auto"),
+    }
+
+
 def test_how_members_commit_is_an_axis_that_the_contract_knows() -> None:
     """Also how many records there are per commit, and whether members are static."""
     axes = {
@@ -108,8 +123,52 @@ def test_a_comparison_without_groups_has_one_cell_for_all_their_settings() -> No
             "pause_s is 10 and a member has left its group after 300000 ms",
         ),
         (
-            {"client": "java"},
-            "group.consumers is 2 and client is java; allowed: librdkafka .members can be held",
+            {"client": "sarama", "group": {**GROUP, "commit": "auto"}},
+            "group.commit is auto; allowed with client sarama: after",
+        ),
+        (
+            {"client": "sarama", "group": {**GROUP, "commit_every_records": 7}},
+            "group.commit_every_records is 7; allowed with client sarama: 500 .it has no max.poll",
+        ),
+        (
+            {"client": "kafkajs", "group": {**GROUP, "static": True}},
+            "group.static is true; allowed with client kafkajs: false .it has no group.instance.id",
+        ),
+        (
+            {"client": "java", "group": {**GROUP, "commit": "before"}},
+            "group.commit is before; allowed with client java: after or auto .its program commits",
+        ),
+        (
+            {"client": "java", "group": {**GROUP, "asynchronous_commits": True}},
+            "group.asynchronous_commits is true; allowed with client java: false",
+        ),
+        (
+            {"client": "java", "group": {**GROUP, "slow_members": 1, "slow_records_per_s": 100}},
+            "group.slow_members is 1; allowed with client java: 0",
+        ),
+        (
+            {"client": "java", "group": {**GROUP, "auto_offset_reset": "none"}},
+            "group.auto_offset_reset is none; allowed with client java: earliest or latest",
+        ),
+        (
+            {"client": "java", "consumer": {"max.poll.records": 10}},
+            "max.poll.records is 10; allowed with client java: leave it out",
+        ),
+        (
+            {"client": "java", "fault": "consumer-crash-before-commit"},
+            "client is java, a program that no fault can hold .*: consumer-crash or consumer-pause",
+        ),
+        (
+            {"client": "java", "fault": "consumer-stall"},
+            "client is java, a program that no fault can hold",
+        ),
+        (
+            {
+                "client": "java",
+                "fault": "consumer-crash",
+                "faults": {"consumer-crash": {"processing_s": 2}},
+            },
+            "processing_s is 2 and client is java, .*, or 0",
         ),
         (
             {"fault": "producer-crash", "client": "java", "group": None},

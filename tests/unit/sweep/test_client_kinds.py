@@ -21,7 +21,6 @@ def test_the_default_client_can_do_everything() -> None:
     """Experiments that say nothing of clients use all workloads and faults."""
     traits = traits_of(DEFAULT_CLIENT)
     assert traits.attempts_survive
-    assert traits.has_members
     assert not traits.reports_in_text
 
 

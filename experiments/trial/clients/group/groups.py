@@ -14,6 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from ackbench.experiments.ledger.schema import READS
+from ackbench.experiments.sweep.client_kinds import traits_of
 from ackbench.experiments.trial.clients.group.application import (
     ApplicationGroup,
     ApplicationProcess,
@@ -25,9 +26,13 @@ from ackbench.experiments.trial.clients.group.jobs import (
     MemberJob,
 )
 from ackbench.experiments.trial.clients.group.member import MemberProcess
+from ackbench.experiments.trial.clients.group.members import Member, MemberStarter
 from ackbench.experiments.trial.clients.group.messages import ASSIGNED, OUT_OF_RANGE, REVOKED
 from ackbench.experiments.trial.clients.group.offsets import committed_offsets, wait_until_committed
-from ackbench.experiments.trial.clients.settings.group_members import member_settings
+from ackbench.experiments.trial.clients.settings.group_members import (
+    member_settings,
+    program_member_settings,
+)
 from ackbench.experiments.trial.clients.settings.librdkafka import admin_settings
 from ackbench.experiments.trial.clients.settings.security import connection_settings
 from ackbench.experiments.trial.clients.settings.tokens import confluent_settings
@@ -44,13 +49,20 @@ class ConsumerGroup:
     """The members that share a topic's partitions."""
 
     job: GroupJob
-    members: tuple[MemberProcess, ...]
+    members: tuple[Member, ...]
     _running: ExitStack
+    _start: MemberStarter
 
     @classmethod
     @contextmanager
-    def running(cls, job: GroupJob) -> Iterator[ConsumerGroup]:
+    def running(
+        cls, job: GroupJob, start: MemberStarter = MemberProcess
+    ) -> Iterator[ConsumerGroup]:
         """Start the members; they end with the context.
+
+        Args:
+            job: of the group.
+            start: starts a member.
 
         Raises:
             HarnessError: a member could not be started.
@@ -59,20 +71,18 @@ class ConsumerGroup:
             _commit_first_offsets(job)
         with ExitStack() as running:
             members = tuple(
-                running.enter_context(MemberProcess(_member_job(job, index)))
+                running.enter_context(start(_member_job(job, index)))
                 for index in range(job.load.members)
             )
-            yield cls(job, members, running)
+            yield cls(job, members, running, start)
 
-    def add_member(self) -> MemberProcess:
+    def add_member(self) -> Member:
         """Start one more member, which joins the group on its own.
 
         Raises:
             HarnessError: it could not be started.
         """
-        member = self._running.enter_context(
-            MemberProcess(_member_job(self.job, len(self.members)))
-        )
+        member = self._running.enter_context(self._start(_member_job(self.job, len(self.members))))
         self.members = (*self.members, member)
         return member
 
@@ -86,6 +96,8 @@ class ConsumerGroup:
             HarnessError: a member exited before.
             WaitTimeout: a member was not accepted in time, or the partitions are not shared evenly.
         """
+        for member in self.members:
+            member.start_client()
         for member in self.members:
             member.wait_in_group(JOIN_TIMEOUT_S)
         wait_until(
@@ -107,7 +119,7 @@ class ConsumerGroup:
             owned[owner.name].append(partition)
         return owned
 
-    def owner_of(self, partition: int) -> MemberProcess | None:
+    def owner_of(self, partition: int) -> Member | None:
         """Return the member that owns a partition, as far as the members themselves know.
 
         That is the one it was assigned to last, unless that member gave it up since; `None`: no
@@ -115,14 +127,14 @@ class ConsumerGroup:
         """
         return self._owners().get(partition)
 
-    def _owners(self) -> dict[int, MemberProcess]:
+    def _owners(self) -> dict[int, Member]:
         changes = [
             (event.at_ns, event.kind, event.partition, member)
             for member in self.members
             for event in member.own_events()
             if event.partition is not None and event.kind in {ASSIGNED, REVOKED}
         ]
-        owners: dict[int, MemberProcess] = {}
+        owners: dict[int, Member] = {}
         for _, kind, partition, member in sorted(changes, key=itemgetter(0)):
             if kind == ASSIGNED:
                 owners[partition] = member
@@ -165,9 +177,11 @@ class ConsumerGroup:
         """Return the settings of the members."""
         return self.members[0].effective_settings()
 
-    def reads(self) -> pa.Table:
-        """Return the records that the members processed; schema `READS`."""
-        return pa.concat_tables([READS.empty_table(), *(member.reads() for member in self.members)])
+    def reads(self, attempts: pa.Table) -> pa.Table:
+        """Return the records that the members processed; schema `READS`; see `Member.reads`."""
+        return pa.concat_tables(
+            [READS.empty_table(), *(member.reads(attempts) for member in self.members)]
+        )
 
     def events(self) -> Iterator[Event]:
         """Yield the members' events."""
@@ -248,13 +262,8 @@ def _member_job(job: GroupJob, index: int) -> MemberJob:
         bootstrap_servers=job.bootstrap_servers,
         topic=job.topic,
         partitions=job.partitions,
-        settings=member_settings(
-            job.settings,
-            job.group,
-            load.auto_offset_reset,
-            load.commits,
-            f"{job.group}-{number}" if load.static else None,
-        ),
+        settings=_member_settings(job, f"{job.group}-{number}" if load.static else None),
+        warm_up_records=job.warm_up_records,
         commit=load.commits,
         commit_every_records=load.commit_every_records,
         asynchronous_commits=load.asynchronous_commits,
@@ -264,6 +273,20 @@ def _member_job(job: GroupJob, index: int) -> MemberJob:
         folder=job.folder,
         output=_member_output(job.output, number),
     )
+
+
+def _member_settings(job: GroupJob, instance: str | None) -> dict[str, str]:
+    load = job.load
+    if traits_of(job.client).reports_in_text:
+        return program_member_settings(
+            job.settings,
+            job.group,
+            load.auto_offset_reset,
+            load.commits,
+            load.commit_every_records if job.limits_polls else None,
+            instance,
+        )
+    return member_settings(job.settings, job.group, load.auto_offset_reset, load.commits, instance)
 
 
 def _member_output(output: CopyTarget | None, number: int) -> CopyTarget | None:
@@ -282,8 +305,12 @@ class ConsumerGroups:
 
     @classmethod
     @contextmanager
-    def running(cls, jobs: Sequence[GroupJob]) -> Iterator[ConsumerGroups]:
+    def running(cls, jobs: Sequence[GroupJob], start: MemberStarter) -> Iterator[ConsumerGroups]:
         """Start all members of all groups; they end with the context.
+
+        Args:
+            jobs: of the groups.
+            start: starts a member.
 
         Raises:
             HarnessError: a member could not be started.
@@ -293,13 +320,13 @@ class ConsumerGroups:
                 tuple(
                     running.enter_context(ApplicationGroup.running(job))
                     if job.command
-                    else running.enter_context(ConsumerGroup.running(job))
+                    else running.enter_context(ConsumerGroup.running(job, start))
                     for job in jobs
                 )
             )
 
     @property
-    def members(self) -> tuple[MemberProcess | ApplicationProcess, ...]:
+    def members(self) -> tuple[Member | ApplicationProcess, ...]:
         """The members of all groups."""
         return tuple(member for group in self.groups for member in group.members)
 
@@ -335,9 +362,11 @@ class ConsumerGroups:
         """Return the settings of the members; empty if there are none."""
         return self.groups[0].effective_settings() if self.groups else {}
 
-    def reads(self) -> pa.Table:
-        """Return the records that the members processed; schema `READS`."""
-        return pa.concat_tables([READS.empty_table(), *(group.reads() for group in self.groups)])
+    def reads(self, attempts: pa.Table) -> pa.Table:
+        """Return the records that the members processed; schema `READS`; see `Member.reads`."""
+        return pa.concat_tables(
+            [READS.empty_table(), *(group.reads(attempts) for group in self.groups)]
+        )
 
     def events(self) -> Iterator[Event]:
         """Yield the members' events."""

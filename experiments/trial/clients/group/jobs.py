@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import Frozen, Keys
+from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind
 from ackbench.experiments.sweep.workload import Commit, Copiers, GroupMembers
 from ackbench.experiments.trial.clients.process.client_job import ClientJob
 
@@ -40,6 +41,8 @@ class MemberJob(ClientJob):
     partitions: Annotated[int, Field(gt=0)]
     settings: dict[str, str]
     """The client's settings with `group.id`, passed as they are."""
+    warm_up_records: Annotated[int, Field(ge=0)] = 0
+    """How many records each producer sent before its schedule began; see `record.layout`."""
     commit: Commit
     """Commits are before or after processing a record, in one transaction with it, or by the
     client itself."""
@@ -100,11 +103,17 @@ class GroupJob(Frozen):
     group: str
     """Its `group.id`."""
     load: GroupMembers | Copiers
+    client: ClientKind = DEFAULT_CLIENT
+    """The kind of client that the members run on."""
+    limits_polls: bool = True
+    """Whether that client has `max.poll.records`."""
     client_version: str | None = None
     """The version of librdkafka; `None`: the installed one."""
     bootstrap_servers: str
     topic: str
     partitions: int
+    warm_up_records: int = 0
+    """As of `MemberJob`."""
     settings: dict[str, str]
     """The settings of a consumer; those that only a member needs are added."""
     token: int

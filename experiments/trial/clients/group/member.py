@@ -120,6 +120,9 @@ class MemberProcess(ClientProcess):
         self.finish()
         super().kill()  # the process has exited: this closes its pipes
 
+    def start_client(self) -> None:
+        """Do nothing: it has started by itself."""
+
     def wait_in_group(self, timeout_s: float) -> None:
         """Wait until the group has accepted the member.
 
@@ -179,12 +182,17 @@ class MemberProcess(ClientProcess):
         """Return the settings that were passed to the client."""
         return self.job.settings
 
-    def reads(self) -> pa.Table:
+    @staticmethod
+    def uncommitted_records() -> None:
+        """Return `None`: what is pending is known where the member is held."""
+
+    def reads(self, attempts: pa.Table) -> pa.Table:
         """Return the records that all generations processed; schema `READS`.
 
         Raises:
             HarnessError: no generation left a mapped file.
         """
+        del attempts  # a record carries all
         jobs = [job for job in self.jobs if job.reads.exists()]  # none after a very early kill
         if not jobs:
             raise HarnessError(f"{self.name} left no records at {self.job.reads}")

@@ -12,6 +12,7 @@ from ackbench.experiments.trial.clients.java.log import (
     effective_settings,
     read_java_log,
     version_in,
+    was_removed,
 )
 from ackbench.experiments.trial.clients.java.outcomes import classify_exception
 from ackbench.experiments.trial.clients.java.token_endpoint import TokenEndpoint
@@ -43,6 +44,7 @@ class JavaDialect:
     """The cache folder with those jars."""
     kind: str = "java"
     logs_time_outs: bool = True
+    overrides_settings: bool = True
     reports_once: bool = False
     """A send that raises an exception is reported by VerifiableProducer, and by its callback."""
 
@@ -79,6 +81,11 @@ class JavaDialect:
     def events(log: str, client: str, topic: str, ahead_ns: int) -> Iterator[Event]:
         """Yield the events in a client's log so far (`java.log`)."""
         return read_java_log(log, client, topic, ahead_ns)
+
+    @staticmethod
+    def was_removed(log: str, since_ms: int) -> bool:
+        """Return whether the client says that its group has removed it (`java.log`)."""
+        return was_removed(log, since_ms)
 
     @staticmethod
     def effective_settings(

@@ -32,6 +32,10 @@ _FAILED: Final = re.compile(
 _INVALID_METADATA: Final = "Received invalid metadata error"
 """Follows each of those."""
 _DISCONNECTED: Final = re.compile(rf"\] Node (?P<node>{INT32}) disconnected\.")
+_REMOVED: Final = re.compile(
+    "all assigned partitions as lost|UNKNOWN_MEMBER_ID|FENCED_MEMBER_EPOCH|FENCED_INSTANCE_ID"
+)
+"""`ConsumerCoordinator.onJoinPrepare`; a heartbeat's errors of both protocols."""
 _SETTING: Final = re.compile(r"^\t(?P<name>[a-z0-9.]+) = (?P<value>.*)$", re.MULTILINE)
 _NOT_SET: Final = "null"
 _VERSION: Final = re.compile(r"Kafka version: (?P<version>\S+)")
@@ -78,6 +82,20 @@ def read_java_log(text: str, client: str, topic: str, ahead_ns: int) -> Iterator
             if known_leaders.get(learned.partition) != leader:
                 known_leaders[learned.partition] = leader
                 yield learned
+
+
+def was_removed(text: str, since_ms: int) -> bool:
+    """Return whether the client says that its group has removed it, at this time or later.
+
+    Args:
+        text: the log.
+        since_ms: on the wall clock.
+    """
+    for line in filter(None, map(_LINE.fullmatch, text.splitlines())):
+        wall_ns = end_of_millisecond(line["at"])
+        if wall_ns and wall_ns >= since_ms * RESOLUTION_NS and _REMOVED.search(line["text"]):
+            return True
+    return False
 
 
 def effective_settings(text: str, requested: Mapping[str, str]) -> dict[str, str]:

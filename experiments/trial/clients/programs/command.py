@@ -27,6 +27,7 @@ class CommandDialect:
     release: str | None = None
     """Of its library, for a program that does not report it."""
     reports_once: bool = True
+    overrides_settings: bool = False
     logs_time_outs: bool = False
 
     def launch(
@@ -48,8 +49,8 @@ class CommandDialect:
                 "ackbench passes tokens to"
             )
         command = [*self.command, role, *arguments, "--command-config"]
-        # The addresses are an option.
-        given = {name: text for name, text in settings.items() if name != "bootstrap.servers"}
+        options = {"bootstrap.servers", "group.id"}
+        given = {name: text for name, text in settings.items() if name not in options}
         return Launch(command, given, os.environ)
 
     @staticmethod
@@ -57,6 +58,12 @@ class CommandDialect:
         """Yield nothing: each library logs in its own words."""
         del log, client, topic, ahead_ns
         yield from ()
+
+    @staticmethod
+    def was_removed(log: str, since_ms: int) -> bool:
+        """Return `False`: each library logs in its own words."""
+        del log, since_ms
+        return False
 
     @staticmethod
     def effective_settings(

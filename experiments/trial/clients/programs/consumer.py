@@ -42,7 +42,13 @@ class VerifiableConsumer(VerifiableProgram):
             f"consumer {job.consumer}",
             dialect,
             "consumer",
-            _arguments(job),
+            subscription_arguments(
+                job.bootstrap_servers,
+                job.topic,
+                f"{job.topic}-consumer",
+                job.passed_settings,
+                overrides=dialect.overrides_settings,
+            ),
             job.passed_settings,
             java_connection_settings(job.bootstrap_servers),
             job.folder,
@@ -190,26 +196,43 @@ class VerifiableConsumer(VerifiableProgram):
         return f"{len(self._assigned)} assigned; {self.log_excerpt()}"
 
 
-def _arguments(job: ConsumerJob) -> list[str]:
-    """Return the program's arguments.
+ASSIGNMENT_STRATEGY: Final = "partition.assignment.strategy"
+_ASSIGNORS: Final = "org.apache.kafka.clients.consumer."
+_ASSIGNOR_CLASSES: Final = {
+    "range": f"{_ASSIGNORS}RangeAssignor",
+    "roundrobin": f"{_ASSIGNORS}RoundRobinAssignor",
+    "cooperative-sticky": f"{_ASSIGNORS}CooperativeStickyAssignor",
+}
+"""Kafka's classes by librdkafka's names of them."""
 
-    They override the properties file, and the program sets some settings by default. So these
-    settings are passed as arguments.
+
+def subscription_arguments(
+    servers: str, topic: str, group: str, given: Mapping[str, str], *, overrides: bool
+) -> list[str]:
+    """Return the arguments of a program that reads a topic as a member of a group.
+
+    Args:
+        servers: the bootstrap servers.
+        topic: the topic.
+        group: the `group.id`.
+        given: the settings that the program is passed in its properties file.
+        overrides: whether it sets some of them itself unless arguments do
+            (`Dialect.overrides_settings`).
     """
-    given = job.passed_settings
-    arguments = [
-        "--verbose",
-        "--bootstrap-server",
-        job.bootstrap_servers,
-        "--topic",
-        job.topic,
-        "--group-id",
-        f"{job.topic}-consumer",
-    ]
+    arguments = ["--verbose", "--bootstrap-server", servers, "--topic", topic, "--group-id", group]
     if given.get("enable.auto.commit", "true") == "true":
         arguments.append("--enable-autocommit")
-    options = {"--session-timeout": "session.timeout.ms", "--group-protocol": "group.protocol"}
-    for option, name in options.items():
-        if name in given:
-            arguments += [option, given[name]]
+    options = {
+        "--session-timeout": "session.timeout.ms",
+        "--group-protocol": "group.protocol",
+        "--reset-policy": "auto.offset.reset",
+        "--assignment-strategy": ASSIGNMENT_STRATEGY,
+    }
+    for option, name in options.items() if overrides else ():
+        if name in given and given[name] != _PROGRAM_DEFAULTS.get(name):
+            arguments += [option, _ASSIGNOR_CLASSES.get(given[name], given[name])]
     return arguments
+
+
+_PROGRAM_DEFAULTS: Final = {"auto.offset.reset": "earliest", "group.protocol": "classic"}
+"""What a program does without the option, which older ones do not have."""

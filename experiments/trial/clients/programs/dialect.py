@@ -37,6 +37,13 @@ class Dialect(Protocol):
         """The kind of client, as in an experiment."""
 
     @property
+    def overrides_settings(self) -> bool:
+        """`True`: a consumer's program sets some settings itself unless options do.
+
+        Whatever its properties file has.
+        """
+
+    @property
     def reports_once(self) -> bool:
         """`True`: a program that reports a record twice cannot be trusted."""
 
@@ -71,6 +78,14 @@ class Dialect(Protocol):
             client: the client's name, with which each detail begins.
             topic: the topic whose leaders to report.
             ahead_ns: how far the trial's clock is ahead of the wall clock.
+        """
+
+    def was_removed(self, log: str, since_ms: int) -> bool:
+        """Return whether a program says in its log that its group has removed it.
+
+        Args:
+            log: the text.
+            since_ms: at this time of the wall clock, or later.
         """
 
     def effective_settings(

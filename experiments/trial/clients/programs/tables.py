@@ -144,7 +144,12 @@ def trim_to_last_known(attempts: pa.Table, log: pa.Table) -> pa.Table:
 
 
 def reported_reads(
-    lines: pa.Table, attempts: pa.Table, consumer: int, text: TextValueFormat, ahead_ns: int
+    lines: pa.Table,
+    attempts: pa.Table,
+    consumer: int,
+    text: TextValueFormat,
+    ahead_ns: int,
+    generation: int = 0,
 ) -> pa.Table:
     """Return the records that a consumer received, without warm-up records; schema `READS`.
 
@@ -154,13 +159,14 @@ def reported_reads(
         consumer: the consumer's number.
         text: the format of the trial's values.
         ahead_ns: how far the trial's clock is ahead of the wall clock.
+        generation: of a member, its process.
     """
     lines = lines.filter(pa.array(~_is_warm_up(lines["value"], text)))
     producer, seq = _record_ids(lines["value"], text)
     intended_ns = _lookup_intended_ns(attempts, producer, seq)
     columns = {
         "consumer": pa.array(np.full(len(lines), consumer, np.int32)),
-        "generation": pa.array(np.zeros(len(lines), np.int32)),
+        "generation": pa.array(np.full(len(lines), generation, np.int32)),
         "partition": lines["partition"],
         "offset": lines["offset"],
         "producer": pa.array(producer, mask=producer < 0),

@@ -14,6 +14,7 @@ from ackbench.experiments.sweep.workload import AutoOffsetReset, Commit
 PROTOCOL: Final = "group.protocol"
 CLASSIC: Final = "classic"
 INSTANCE: Final = "group.instance.id"
+MAX_POLL_RECORDS: Final = "max.poll.records"
 
 _CLASSIC: Final[dict[str, str]] = {
     "session.timeout.ms": "45000",
@@ -83,6 +84,44 @@ def member_settings(
         **(by_itself if commit == "auto" else _EXPLICIT_COMMITS),
         "auto.offset.reset": _AUTO_OFFSET_RESET[auto_offset_reset],
         "group.id": group,
+        **({INSTANCE: instance} if instance else {}),
+    }
+
+
+def program_member_settings(
+    consumer: Mapping[str, str],
+    group: str,
+    auto_offset_reset: AutoOffsetReset = "earliest",
+    commit: Commit = "after",
+    commit_every_records: int | None = 500,
+    instance: str | None = None,
+) -> dict[str, str]:
+    """Return the settings of a member that is a program, without its addresses.
+
+    Java's commits after each poll what it has reported, so that `max.poll.records` is the number of
+    records between two commits.
+
+    Args:
+        consumer: as of `member_settings`, by Kafka's own names.
+        group: the `group.id`.
+        auto_offset_reset: what the member does when its committed offset does not exist.
+        commit: `after` or `auto`.
+        commit_every_records: of `after`; `None`: the client has no `max.poll.records`.
+        instance: as of `member_settings`.
+    """
+    left_out = () if consumer.get(PROTOCOL, CLASSIC) == CLASSIC else CLASSIC_ONLY
+    by_itself = commit == "auto"
+    return {
+        **({AUTO_COMMIT_INTERVAL: AUTO_COMMITS[AUTO_COMMIT_INTERVAL]} if by_itself else {}),
+        **{name: value for name, value in consumer.items() if name not in left_out},
+        AUTO_COMMIT: str(by_itself).lower(),
+        "auto.offset.reset": auto_offset_reset,
+        "group.id": group,
+        **(
+            {}
+            if by_itself or commit_every_records is None
+            else {MAX_POLL_RECORDS: str(commit_every_records)}
+        ),
         **({INSTANCE: instance} if instance else {}),
     }
 

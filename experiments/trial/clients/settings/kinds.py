@@ -111,6 +111,12 @@ class ClientChoice(Frozen):
             return self._library.default_consumer_settings(overrides)
         return self._library.consumer_settings(overrides)
 
+    def knows_of_consumer(self, name: str) -> bool:
+        """Return whether a consumer has a property; what a user's own program has is unknown."""
+        if self.adapter:
+            return name in self.adapter.consumer
+        return not self.command
+
     def passed_settings(
         self, producer: Mapping[str, str], consumer: Mapping[str, str]
     ) -> PassedSettings | None:

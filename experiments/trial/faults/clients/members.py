@@ -15,6 +15,7 @@ from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.trial.clients.group.messages import Breakpoint, PendingBatch
+from ackbench.experiments.trial.events.journal import Event
 from ackbench.experiments.trial.faults.clients.interruptions import (
     ClientCrashParameters,
     crash_and_restart,
@@ -40,9 +41,9 @@ from ackbench.experiments.trial.faults.core.kind import TrialObservations, exten
 from ackbench.infra.errors import WaitTimeout
 
 if TYPE_CHECKING:
-    from ackbench.experiments.trial.clients.group.member import MemberProcess
+    from ackbench.experiments.trial.clients.group.members import Member
 
-    BreakpointChoice = Callable[[MemberProcess], Breakpoint]
+    BreakpointChoice = Callable[[Member], Breakpoint]
     """Returns the breakpoint at which the fault is injected into a member."""
 
 _NO_COPIERS: Final = "copy.copiers is 0; allowed: 1 copier or more"
@@ -64,6 +65,16 @@ class MemberParameters(FaultParameters):
         return no_group_reason(topology)
 
 
+def _not_held_reason(topology: Topology) -> str | None:
+    """Return why no fault can hold a member at a step of its work; `None`: one can."""
+    if topology.holds_members:
+        return None
+    return (
+        f"client is {topology.client}, a program that no fault can hold at a step of its work; "
+        "allowed: consumer-crash or consumer-pause"
+    )
+
+
 class MemberCrashParameters(MemberParameters, ClientCrashParameters):
     """The member crashes, and another process joins in its place."""
 
@@ -72,10 +83,10 @@ class CommittingMemberCrashParameters(MemberCrashParameters):
     """The member crashes at a commit of its own, and another process joins in its place."""
 
     def impossible_reason(self, topology: Topology) -> str | None:
-        """Refuse clients that commit by themselves: the member does not know when."""
+        """Refuse programs, and clients that commit by themselves: the member does not know when."""
         if topology.commits == "auto":
             return "group.commit is auto; allowed: consumer-crash, or another group.commit"
-        return super().impossible_reason(topology)
+        return _not_held_reason(topology) or super().impossible_reason(topology)
 
 
 class ProcessingMemberCrashParameters(MemberCrashParameters):
@@ -90,9 +101,11 @@ class ProcessingMemberCrashParameters(MemberCrashParameters):
         return super().heals_at_s() + self.processing_s
 
     def impossible_reason(self, topology: Topology) -> str | None:
-        """Refuse copiers, which process a batch as a whole."""
+        """Refuse copiers, which process a batch as a whole, and to hold a program."""
         if topology.copy_workload:
             return "the members copy; allowed: copier-crash"
+        if self.processing_s and _not_held_reason(topology):
+            return f"processing_s is {self.processing_s:g} and {_not_held_reason(topology)}, or 0"
         return super().impossible_reason(topology)
 
 
@@ -126,6 +139,10 @@ class MemberStallParameters(MemberParameters):
     def heals_at_s(self) -> float:
         """Return when the member goes on."""
         return self.at_s + self.stall_s
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse programs: no fault can keep one from polling, and its client running."""
+        return _not_held_reason(topology) or super().impossible_reason(topology)
 
 
 class CopierCrashParameters(MemberCrashParameters):
@@ -172,10 +189,10 @@ def crash_processing_member(
     member, batch = _hold_owner(context, lambda _: Breakpoint.IN_BATCH)
     began_s = context.load_elapsed_s()
     context.sleep_until(parameters.at_s + parameters.processing_s)
-    state = (
-        f"{_describe(member, batch)}; it had worked on the batch for "
-        f"{context.load_elapsed_s() - began_s:.2f} s"
-    )
+    state = _describe(member, batch)
+    if batch is not None:
+        worked_s = context.load_elapsed_s() - began_s
+        state += f"; it had worked on the batch for {worked_s:.2f} s"
     return crash_and_restart(context, member, parameters.restart_after_s, state)
 
 
@@ -200,7 +217,7 @@ def stall_member(context: FaultContext, parameters: MemberStallParameters) -> Fa
     return context.fault_evidence(took_effect=True)
 
 
-def _with_uncommitted(member: MemberProcess) -> Breakpoint:
+def _with_uncommitted(member: Member) -> Breakpoint:
     """Return the breakpoint before a commit, or where a client that commits by itself may."""
     return Breakpoint.IN_BATCH if member.job.commit == "auto" else Breakpoint.BEFORE_COMMIT
 
@@ -218,7 +235,7 @@ def pause_copier(context: FaultContext, parameters: CopierPauseParameters) -> Fa
     return _pause(context, parameters, _between_steps)
 
 
-def _between_steps(member: MemberProcess) -> Breakpoint:
+def _between_steps(member: Member) -> Breakpoint:
     """Return the breakpoint after the copier's first step.
 
     In a transaction both steps are one, and it is not committed yet.
@@ -255,7 +272,7 @@ def _pause(
     return pause_and_resume(context, member, parameters.pause_s, state, member.release)
 
 
-def owner_of_observed_partition(context: FaultContext) -> MemberProcess:
+def owner_of_observed_partition(context: FaultContext) -> Member:
     """Return the running member that owns the observed partition.
 
     Raises:
@@ -271,8 +288,11 @@ def owner_of_observed_partition(context: FaultContext) -> MemberProcess:
 
 def _hold_owner(
     context: FaultContext, choose_breakpoint: BreakpointChoice
-) -> tuple[MemberProcess, PendingBatch]:
-    """Return the owner of the observed partition, held at its breakpoint, and its batch."""
+) -> tuple[Member, PendingBatch | None]:
+    """Return the owner of the observed partition, held at its breakpoint, and its batch.
+
+    A program is not held, and has no batch: it is wherever it is.
+    """
     member = owner_of_observed_partition(context)
     try:
         return member, member.hold_at(choose_breakpoint(member))
@@ -280,8 +300,13 @@ def _hold_owner(
         raise FaultMissed(f"{member.job.name} did not come to a commit: {late}") from late
 
 
-def _describe(member: MemberProcess, batch: PendingBatch) -> str:
-    """Return what a member held at its breakpoint, for the evidence."""
+def _describe(member: Member, batch: PendingBatch | None) -> str:
+    """Return what a member had not committed, or at its breakpoint, for the evidence."""
+    if batch is None:
+        records = member.uncommitted_records()
+        if records is None:
+            return "wherever it was; its client commits by itself"
+        return f"wherever it was, with {records} records processed since its last commit"
     processed = "processed" if member.job.output is None else "copied"
     if batch.breakpoint is Breakpoint.IN_BATCH:
         state = f"{batch.processed_records} of them {processed}"
@@ -310,13 +335,13 @@ def require_removal(evidence: FaultEvidence, observations: TrialObservations) ->
     """Return the evidence of a pause; it had no effect if the group did not remove the member.
 
     When a removed member is resumed, it logs that its partitions are lost, or its commit is
-    refused.
+    refused. Of a program that does neither, another member got its partition meanwhile.
     """
     removals = [
         event
         for event in observations.since("revoked", "commit_refused")
         if event.kind == "commit_refused" or event.detail.endswith(": lost")
-    ]
+    ] or _taken_over(observations)
     if not removals:
         return extend_evidence(
             evidence,
@@ -330,6 +355,23 @@ def require_removal(evidence: FaultEvidence, observations: TrialObservations) ->
         f"the group had removed the member (partition {first.partition}:"
         f" {first.kind.replace('_', ' ')}, {first.detail})",
     )
+
+
+def _taken_over(observations: TrialObservations) -> list[Event]:
+    """Return the assignments of the observed partition to another member during a pause."""
+    owners = [
+        event.detail
+        for event in observations.before("assigned")
+        if event.partition == OBSERVED_PARTITION
+    ]
+    resumed = observations.since("client_resume")
+    return [
+        event
+        for event in observations.since("assigned")
+        if event.partition == OBSERVED_PARTITION
+        and event.detail not in owners[-1:]
+        and (not resumed or event.at_ns < resumed[0].at_ns)
+    ]
 
 
 def _reassignment(observations: TrialObservations) -> tuple[str, ...]:
@@ -355,7 +397,7 @@ KINDS: Final = (
         "consumer-crash",
         FAMILY,
         "a member of the consumer group crashes (SIGKILL) in the middle of a batch, half of which"
-        " it has processed",
+        " it has processed; a client's program, wherever it is",
         ProcessingMemberCrashParameters,
         crash_processing_member,
         member_effects,
@@ -386,7 +428,7 @@ KINDS: Final = (
         "consumer-pause",
         FAMILY,
         "a member of the consumer group is paused (SIGSTOP) with records that are not committed"
-        " until the group has removed it, and goes on with them",
+        " (a client's program, wherever it is) until the group has removed it, and goes on",
         MemberPauseParameters,
         pause_member,
         member_effects,

@@ -28,7 +28,7 @@ from ackbench.infra.errors import WaitTimeout
 
 if TYPE_CHECKING:
     from ackbench.experiments.trial.clients.group.groups import ConsumerGroup
-    from ackbench.experiments.trial.clients.group.member import MemberProcess
+    from ackbench.experiments.trial.clients.group.members import Member
 
 _JOIN_TIMEOUT_S: Final = 30.0
 """Time for a member to join: a rebalance waits for all members."""
@@ -115,7 +115,7 @@ def deploy_group(context: FaultContext, parameters: DeploymentParameters) -> Fau
     return context.fault_evidence(took_effect=True)
 
 
-def _replace(context: FaultContext, member: MemberProcess, restart_after_s: float) -> None:
+def _replace(context: FaultContext, member: Member, restart_after_s: float) -> None:
     """Let a member leave its group, and start its next process in any case."""
     with ExitStack() as heals:
         heals.callback(member.restart)

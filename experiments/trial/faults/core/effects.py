@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ackbench.experiments.ledger.trial_manifest import Frozen
-from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind
+from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind, traits_of
 from ackbench.experiments.sweep.plan import ClusterNeed, Workload
 from ackbench.experiments.sweep.workload import Commit
 from ackbench.experiments.trial.clients.settings.group_members import member_expiry_ms
@@ -46,6 +46,8 @@ class Topology(Frozen):
     """When the members commit."""
     application: bool = False
     """`True`: the members are a user's program, and it is unknown where in its work it is."""
+    holds_members: bool = True
+    """Whether a fault can hold a member at a step of its work; one that is a program it cannot."""
     member_removed_after_ms: float = 0
     """How long a member can be paused before it is out of its group, by whichever detects it first:
     the coordinator (session.timeout.ms) or the member itself (max.poll.interval.ms)."""
@@ -87,6 +89,7 @@ class Topology(Frozen):
             copy_workload=workload.copies is not None,
             commits=workload.commits,
             application=bool(workload.copies and workload.copies.command),
+            holds_members=not traits_of(client).reports_in_text,
             member_removed_after_ms=member_expiry_ms(consumer, cluster.broker),
         )
 

@@ -187,6 +187,32 @@ def test_members_of_groups_count_apart_and_as_they_appear(
     assert (figures.processed.records, figures.read.records) == (3, 0)
 
 
+def test_members_that_are_programs_count_by_what_they_report(
+    begun: Callable[[TrialSpec], Running],
+) -> None:
+    """Each process has its own output."""
+    load = SPEC.workload.model_copy(update={"group": GroupMembers()})
+    running = begun(SPEC.model_copy(update={"client": "java", "workload": load}))
+    note(running.sweep, running.spec, LOAD_BEGIN)
+    at_ms = BEGIN_NS // MS + 10
+    for generation, seqs in enumerate(([100_000, 100_001], [100_002])):
+        lines = [
+            {
+                "timestamp": at_ms,
+                "name": "record_data",
+                "partition": 0,
+                "offset": 0,
+                "value": f"1.{seq}",
+            }
+            for seq in seqs
+        ]
+        output = running.clients / f"member-1.{generation}.out"
+        output.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    figures = running.figures()
+    assert figures.processed is not None
+    assert (figures.processed.records, figures.read.records) == (3, 0)
+
+
 def test_a_trial_without_groups_has_no_processed_records(running: Running) -> None:
     """It is not 0: nothing was there to process them."""
     running.begin()

@@ -44,10 +44,26 @@ def test_a_paused_member_was_removed_if_its_log_reports_it(event: Event) -> None
     assert "the group had removed the member" in evidence.evidence[-1]
 
 
+OWNED = event_of("assigned", "member 1.0", at_ns=500_000_000)
+RESUMED = event_of("client_resume", "SIGCONT, member 1.0", at_ns=3_000_000_000)
+
+
+def test_a_paused_member_was_removed_if_another_one_got_its_partition_meanwhile() -> None:
+    """A program that says nothing of its removal is removed all the same."""
+    evidence = confirmed(OWNED, event_of("assigned", "member 2.0"), RESUMED)
+    assert evidence.took_effect
+    assert evidence.evidence[-1] == (
+        "the group had removed the member (partition 0: assigned, member 2.0)"
+    )
+
+
 @pytest.mark.parametrize(
     "events",
     [
         (),
+        (OWNED, event_of("assigned", "member 1.0"), RESUMED),
+        (OWNED, RESUMED, event_of("assigned", "member 2.0", at_ns=4_000_000_000)),
+        (OWNED, event_of("assigned", "member 2.0", partition=1), RESUMED),
         (event_of("revoked", "member 1.0: released"),),
         (event_of("revoked", "member 1.0: lost", at_ns=900_000_000),),
     ],

@@ -15,6 +15,7 @@ from support.fakes.mock_brokers import (
     MockBrokers,
     wait_for_own_partitions,
 )
+from support.group_members import first_process, group_reads, hold_with_records
 
 from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.sweep.workload import COMMIT_BY_DELIVERY, Commit, Copiers
@@ -117,7 +118,7 @@ def test_copiers_copy_each_record_once_and_commit_all(
     assert result is not None
     assert (result.at_end, result.committed) == (True, ENDS)
     assert copied(brokers, ENDS) == Counter({(seq % 2, 1, seq): 1 for seq in range(RECORDS)})
-    assert sorted(group.reads()["seq"].to_pylist()) == list(range(RECORDS))
+    assert sorted(group_reads(group)["seq"].to_pylist()) == list(range(RECORDS))
     assert {member.name for member in group.members} == {"copier 1", "copier 2"}
 
 
@@ -129,15 +130,15 @@ def test_with_transactions_each_record_is_copied_and_stored_once(
     with ConsumerGroup.running(job("within", 1)) as group:
         group.wait_ready()
         wait_until(
-            lambda: group.reads().num_rows == RECORDS,
+            lambda: group_reads(group).num_rows == RECORDS,
             awaiting="all records to be stored",
             timeout_s=PATIENT_S,
         )
-        group.members[0].finish()
+        first_process(group).finish()
     assert copied(brokers, _ends(brokers)) == Counter(
         {(seq % 2, 1, seq): 1 for seq in range(RECORDS)}
     )
-    assert sorted(group.reads()["seq"].to_pylist()) == list(range(RECORDS))
+    assert sorted(group_reads(group)["seq"].to_pylist()) == list(range(RECORDS))
 
 
 @pytest.mark.further
@@ -148,12 +149,13 @@ def test_a_copier_killed_between_copy_and_commit_misses_or_repeats_pending_recor
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit, point: Breakpoint
 ) -> None:
     """At-most-once misses them, at-least-once repeats them: counted in the output topic."""
-    brokers.write("input", 2, RECORDS, TOKEN)
     impatient = job(commit, 1).model_copy(update={"settings": consumer_settings(SHORT_SESSION)})
     with ConsumerGroup.running(impatient) as group:
-        held = group.members[0].hold_at(point)
-        group.members[0].kill()
-        group.members[0].restart()
+        held = hold_with_records(
+            first_process(group), point, lambda: brokers.write("input", 2, RECORDS, TOKEN)
+        )
+        first_process(group).kill()
+        first_process(group).restart()
         assert group.finish(ENDS, PATIENT_S) is not None
     missed, repeated = (held.records, 0) if commit == "before" else (0, held.records)
     times = copied(brokers, _ends(brokers))

@@ -20,6 +20,7 @@ from support.fakes.mock_brokers import (
     MockBrokers,
     wait_for_own_partitions,
 )
+from support.group_members import first_process, group_reads, hold_with_records
 
 from ackbench.experiments.sweep.workload import Commit, GroupMembers
 from ackbench.experiments.trial.clients.consumer.reads import ReadRow, ReadsFile
@@ -96,7 +97,7 @@ def test_a_group_processes_each_record_once_and_commits_all(
     assert group.owner_of(0) is None
     assert result is not None
     assert (result.at_end, result.committed) == (True, {0: RECORDS // 2, 1: RECORDS // 2})
-    reads = group.reads()
+    reads = group_reads(group)
     assert sorted(reads["seq"].to_pylist()) == list(range(RECORDS))
     assert set(reads["consumer"].to_pylist()) <= {1, 2}
     assert {(event.kind, event.partition) for event in group.events()} >= {
@@ -115,22 +116,21 @@ def test_a_member_killed_between_processing_and_commit_misses_or_repeats_pending
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit, point: Breakpoint
 ) -> None:
     """At-most-once misses them, at-least-once repeats them."""
-    brokers.write("trial", 2, RECORDS, TOKEN)
     impatient = job(commit, 1).model_copy(update={"settings": consumer_settings(SHORT_SESSION)})
     with ConsumerGroup.running(impatient) as group:
-        member = group.members[0]
-        held = member.hold_at(point)
+        member = first_process(group)
+        held = hold_with_records(member, point, lambda: brokers.write("trial", 2, RECORDS, TOKEN))
         member.kill()
         member.restart()
         result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
     missed, repeated = (held.records, 0) if commit == "before" else (0, held.records)
-    times = Counter(group.reads()["seq"].to_pylist())
+    times = Counter(group_reads(group)["seq"].to_pylist())
     assert result is not None
     assert result.at_end
     assert held.records > 0
     assert RECORDS - len(times) == missed
     assert sum(times.values()) - len(times) == repeated
-    assert set(group.reads()["generation"].to_pylist()) == (
+    assert set(group_reads(group)["generation"].to_pylist()) == (
         {1} if missed or not held.processed_records else {0, 1}
     )
 
@@ -140,18 +140,17 @@ def test_a_member_that_commits_each_record_repeats_at_most_one_after_a_crash(
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], point: Breakpoint
 ) -> None:
     """None if the commit was acknowledged."""
-    brokers.write("trial", 2, RECORDS, TOKEN)
     each = changed(job("after", 1), commit_every_records=1)
     with ConsumerGroup.running(each) as group:
-        member = group.members[0]
-        held = member.hold_at(point)
+        member = first_process(group)
+        held = hold_with_records(member, point, lambda: brokers.write("trial", 2, RECORDS, TOKEN))
         member.kill()
         member.restart()
         result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 60)
     assert (held.records, held.commit_answered, result.at_end) == (1, True, True)
     repeated = 1 if point is Breakpoint.BEFORE_COMMIT else 0
-    assert group.reads().num_rows == RECORDS + repeated
-    assert set(group.reads()["seq"].to_pylist()) == set(range(RECORDS))
+    assert group_reads(group).num_rows == RECORDS + repeated
+    assert set(group_reads(group)["seq"].to_pylist()) == set(range(RECORDS))
 
 
 def test_a_member_that_commits_asynchronously_repeats_what_was_not_answered(
@@ -162,9 +161,11 @@ def test_a_member_that_commits_asynchronously_repeats_what_was_not_answered(
     brokers.fail_next_requests(OFFSET_COMMIT, *[COORDINATOR_LOAD_IN_PROGRESS] * 100)
     hasty = changed(job("after", 1), asynchronous_commits=True, commit_every_records=50)
     with ConsumerGroup.running(hasty) as group:
-        member = group.members[0]
+        member = first_process(group)
         member.wait_in_group(20)
-        wait_until(lambda: group.reads().num_rows == RECORDS, awaiting="all records", timeout_s=60)
+        wait_until(
+            lambda: group_reads(group).num_rows == RECORDS, awaiting="all records", timeout_s=60
+        )
         member.kill()
         committed = sum(group.committed([0, 1]).values())  # after what the member had sent
         brokers.answer_requests(OFFSET_COMMIT)
@@ -172,8 +173,8 @@ def test_a_member_that_commits_asynchronously_repeats_what_was_not_answered(
         result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 60)
     assert committed == 0
     assert result.at_end
-    assert group.reads().num_rows == 2 * RECORDS
-    assert set(group.reads()["seq"].to_pylist()) == set(range(RECORDS))
+    assert group_reads(group).num_rows == 2 * RECORDS
+    assert set(group_reads(group)["seq"].to_pylist()) == set(range(RECORDS))
 
 
 def test_an_asynchronous_commit_that_failed_is_made_again(
@@ -182,13 +183,13 @@ def test_an_asynchronous_commit_that_failed_is_made_again(
     """The group comes to its end without another record."""
     hasty = changed(job("after", 1), asynchronous_commits=True)
     with ConsumerGroup.running(hasty) as group:
-        group.members[0].wait_in_group(20)
+        first_process(group).wait_in_group(20)
         brokers.fail_next_requests(OFFSET_COMMIT, *[ILLEGAL_GENERATION] * 2)
         brokers.write("trial", 2, RECORDS, TOKEN)
         result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 60)
     assert result.at_end
     assert [event for event in group.events() if event.kind == "commit_refused"]
-    assert set(group.reads()["seq"].to_pylist()) == set(range(RECORDS))
+    assert set(group_reads(group)["seq"].to_pylist()) == set(range(RECORDS))
 
 
 @pytest.mark.further(on_revocation=[True])
@@ -221,9 +222,9 @@ def test_a_static_member_has_its_own_id_through_all_its_generations(
     static = changed(job("after", 2), static=True)
     with ConsumerGroup.running(static) as group:
         ids = [member.job.settings["group.instance.id"] for member in group.members]
-        group.members[0].kill()
-        group.members[0].restart()
-        assert group.members[0].job.settings["group.instance.id"] == ids[0]
+        first_process(group).kill()
+        first_process(group).restart()
+        assert first_process(group).job.settings["group.instance.id"] == ids[0]
     assert ids == ["group-1", "group-2"]
     assert "group.instance.id" not in _member_job(job("after", 1), 0).settings
 
@@ -273,7 +274,6 @@ def test_a_member_that_dies_in_its_batch_misses_what_its_client_has_committed(
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], stores_itself: bool
 ) -> None:
     """Librdkafka commits by itself what it has handed out, unless the member stores the offsets."""
-    brokers.write("trial", 2, RECORDS, TOKEN)
     by_itself = {
         **AUTO_COMMITS,
         AUTO_COMMIT_INTERVAL: "50",
@@ -282,9 +282,11 @@ def test_a_member_that_dies_in_its_batch_misses_what_its_client_has_committed(
     settings = consumer_settings({**SHORT_SESSION, **by_itself})
     automatic = job("auto", 1).model_copy(update={"settings": settings})
     with ConsumerGroup.running(automatic) as group:
-        member = group.members[0]
-        held = member.hold_at(Breakpoint.IN_BATCH)
-        stored = group.reads().num_rows
+        member = first_process(group)
+        held = hold_with_records(
+            member, Breakpoint.IN_BATCH, lambda: brokers.write("trial", 2, RECORDS, TOKEN)
+        )
+        stored = group_reads(group).num_rows
         unprocessed = held.records - held.processed_records
         handed_out = stored + unprocessed if stores_itself else stored - held.processed_records
         wait_until(
@@ -295,7 +297,7 @@ def test_a_member_that_dies_in_its_batch_misses_what_its_client_has_committed(
         member.kill()
         member.restart()
         result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
-    times = Counter(group.reads()["seq"].to_pylist())
+    times = Counter(group_reads(group)["seq"].to_pylist())
     assert result.at_end
     assert unprocessed > 0
     assert RECORDS - len(times) == (unprocessed if stores_itself else 0)
@@ -313,7 +315,7 @@ def test_a_member_that_is_held_when_nobody_waits_for_it_any_more_goes_on(
 ) -> None:
     """And it can be held again: what it said of the first hold is not taken for the second."""
     with ConsumerGroup.running(job("after", 1)) as group:
-        member = group.members[0]
+        member = first_process(group)
         member.wait_in_group(20)
         with monkeypatch.context() as patch:
             patch.setattr("ackbench.experiments.trial.clients.group.member._HOLD_TIMEOUT_S", 0.0)
@@ -358,7 +360,7 @@ def test_a_paused_member_that_was_killed_by_another_program_is_an_error_of_the_t
     """It needs no heal, so the heal of its fault does not fail: that would end the sweep."""
     brokers.write("trial", 2, RECORDS, TOKEN)
     with ConsumerGroup.running(job("after", 1)) as group:
-        member = group.members[0]
+        member = first_process(group)
         member.hold_at(Breakpoint.BEFORE_COMMIT)
         member.pause()
         member.send_signal(signal.SIGKILL)
@@ -391,7 +393,7 @@ def test_a_group_begins_at_offset_0_with_any_auto_offset_reset(
         group.unthrottle()
         result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
     assert result.at_end
-    assert sorted(group.reads()["seq"].to_pylist()) == list(range(RECORDS))
+    assert sorted(group_reads(group)["seq"].to_pylist()) == list(range(RECORDS))
 
 
 def test_a_consumer_without_a_group_gets_no_group_settings() -> None:
