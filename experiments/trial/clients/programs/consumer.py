@@ -19,7 +19,7 @@ from ackbench.experiments.trial.clients.programs.tables import reported_reads
 from ackbench.experiments.trial.clients.record.layout import TextValueFormat, trial_tag
 from ackbench.experiments.trial.clients.settings.security import java_connection_settings
 from ackbench.experiments.trial.events.journal import Event
-from ackbench.infra.errors import HarnessError, WaitTimeout
+from ackbench.infra.errors import WaitTimeout
 from ackbench.infra.process.waiting import wait_until
 
 ASSIGN_TIMEOUT_S: Final = 60.0
@@ -157,16 +157,7 @@ class VerifiableConsumer(VerifiableProgram):
         return is_at_end
 
     def _read_reports(self) -> None:
-        for line in self._tail.new_lines():
-            if line["name"] == "startup_complete":
-                self._note_start(line)
-                continue
-            try:
-                self._read_partitions(line)
-            except (KeyError, TypeError) as error:
-                raise HarnessError(
-                    f"{self.name}: a line that cannot be read: {str(line)[:120]}"
-                ) from error
+        self._read_new(self._tail, self._read_partitions)
 
     def _read_partitions(self, line: Mapping[str, Any]) -> None:
         numbers = {partition["partition"] for partition in line["partitions"]}

@@ -156,16 +156,7 @@ class _Generation(VerifiableProgram):
         return self.in_group
 
     def _read_reports(self) -> None:
-        for line in self._tail.new_lines():
-            if line["name"] == "startup_complete":
-                self._note_start(line)
-                continue
-            try:
-                self._reported += self._read_report(line)
-            except (KeyError, TypeError, ValueError) as error:
-                raise HarnessError(
-                    f"{self.name}: a line that cannot be read: {str(line)[:120]}"
-                ) from error
+        self._read_new(self._tail, lambda line: self._reported.extend(self._read_report(line)))
 
     def _read_report(self, line: Mapping[str, Any]) -> list[Event]:
         if line["name"] == "records_consumed":

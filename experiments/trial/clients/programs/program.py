@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, Self
@@ -181,6 +181,23 @@ class VerifiableProgram(SessionProcess):
     def delete_files(self) -> None:
         """Delete the reports; the log stays."""
         self.output.unlink()
+
+    def _read_new(self, tail: OutputTail, read: Callable[[Mapping[str, Any]], object]) -> None:
+        """Pass each new line to a function, but for `startup_complete`, which is noted.
+
+        Raises:
+            HarnessError: a line lacks a field, or has another type in it.
+        """
+        for line in tail.new_lines():
+            if line["name"] == "startup_complete":
+                self._note_start(line)
+                continue
+            try:
+                read(line)
+            except (KeyError, TypeError, ValueError) as error:
+                raise HarnessError(
+                    f"{self.name}: a line that cannot be read: {str(line)[:120]}"
+                ) from error
 
     def _note_start(self, line: dict[str, Any]) -> None:
         self._started = line
