@@ -9,17 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Final, Self
+from typing import Final
 
 import pyarrow as pa
 
 from ackbench.experiments.ledger.schema import READS
-from ackbench.experiments.ledger.terms import Source
+from ackbench.experiments.trial.clients.group.generations import Generations
 from ackbench.experiments.trial.clients.group.jobs import GroupJob, GroupResult
-from ackbench.experiments.trial.clients.group.messages import MEMBER_CRASHED
 from ackbench.experiments.trial.clients.group.offsets import committed_offsets, wait_until_committed
 from ackbench.experiments.trial.clients.process.session_process import SessionProcess
-from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.events.journal import Event
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.process.waiting import wait_until
@@ -59,7 +57,7 @@ def application_variables(values: Mapping[str, str]) -> dict[str, str]:
     return {f"ACKBENCH_{name.upper()}": text for name, text in values.items()}
 
 
-class ApplicationProcess:
+class ApplicationProcess(Generations[SessionProcess]):
     """An instance of the program through all its generations, as a context manager.
 
     Args:
@@ -71,14 +69,12 @@ class ApplicationProcess:
     """
 
     def __init__(self, job: GroupJob, instance: int) -> None:
-        self.name = f"application {instance}"
-        self._job, self._instance, self._generation = job, instance, 0
-        self._crashes: list[Event] = []
-        self._process = self._start()
+        self._job, self._instance = job, instance
+        super().__init__(f"application {instance}")
 
-    def _start(self) -> SessionProcess:
+    def _start(self, generation: int) -> SessionProcess:
         values = application_values(self._job, self._instance)
-        name = f"{self.name}.{self._generation}"
+        name = f"{self.name}.{generation}"
         return SessionProcess(
             name,
             application_command(self._job.command, values),
@@ -86,74 +82,9 @@ class ApplicationProcess:
             self._job.folder / f"{name.replace(' ', '-')}.log",
         )
 
-    def __enter__(self) -> Self:
-        """Return the instance; leaving the context kills it."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Kill the process unless it has exited."""
-        self._process.kill()
-
-    @property
-    def pid(self) -> int:
-        """The process of the current generation."""
-        return self._process.pid
-
-    @property
-    def generation_name(self) -> str:
-        """The instance and its generation: `application 1.0`."""
-        return self._process.name
-
-    def is_held(self) -> bool:
-        """Return whether a fault keeps the process stopped now."""
-        return self._process.is_paused
-
-    def is_alive(self) -> bool:
-        """Return whether the process runs."""
-        return not self._process.has_exited()
-
-    def require_alive(self) -> None:
-        """Raise an error if the process has exited; see `SessionProcess.require_alive`."""
-        self._process.require_alive()
-
-    def unexpected_exit(self) -> str | None:
-        """Return how the process has exited, unless a fault or the end of the trial ended it."""
-        if self._process.was_ended or self.is_alive():
-            return None
-        return self._process.describe_exit()
-
-    def crash(self) -> None:
-        """Kill the process and its children as a fault, and note it.
-
-        Raises:
-            HarnessError: it has exited by itself.
-        """
-        self.require_alive()
-        self._process.kill()
-        self._crashes.append(
-            Event(now_ns(), MEMBER_CRASHED, Source.TRIAL, detail=self.generation_name)
-        )
-
-    def restart(self) -> None:
-        """Start the next generation with the same command."""
-        self._generation += 1
-        self._process = self._start()
-
-    def pause(self) -> None:
-        """Pause the process and its children; see `SessionProcess.pause`."""
-        self._process.pause()
-
-    def resume(self) -> None:
-        """Resume them; has no effect on a process that has exited."""
-        self._process.resume()
-
     def finish(self) -> None:
         """Have the program end; kill it if it does not within 30 s of SIGTERM."""
-        self._process.terminate(_EXIT_TIMEOUT_S)
-
-    def events(self) -> Iterator[Event]:
-        """Yield its crashes."""
-        yield from self._crashes
+        self._now.terminate(_EXIT_TIMEOUT_S)
 
 
 class ApplicationGroup:

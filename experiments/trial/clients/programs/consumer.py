@@ -195,6 +195,8 @@ _ASSIGNOR_CLASSES: Final = {
     "cooperative-sticky": f"{_ASSIGNORS}CooperativeStickyAssignor",
 }
 """Kafka's classes by librdkafka's names of them."""
+_PROGRAM_DEFAULTS: Final = {"auto.offset.reset": "earliest", "group.protocol": "classic"}
+"""The values that Kafka's program has without an option; older ones do not have the option."""
 
 
 def subscription_arguments(
@@ -223,7 +225,3 @@ def subscription_arguments(
         if name in given and given[name] != _PROGRAM_DEFAULTS.get(name):
             arguments += [option, _ASSIGNOR_CLASSES.get(given[name], given[name])]
     return arguments
-
-
-_PROGRAM_DEFAULTS: Final = {"auto.offset.reset": "earliest", "group.protocol": "classic"}
-"""What a program does without the option, which older ones do not have."""

@@ -7,12 +7,13 @@ processed once the program has reported it in a complete line, which outlives th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import pyarrow as pa
 
 from ackbench.experiments.ledger.schema import READS
 from ackbench.experiments.ledger.terms import Source
+from ackbench.experiments.trial.clients.group.generations import Generations
 from ackbench.experiments.trial.clients.group.jobs import MemberJob
 from ackbench.experiments.trial.clients.group.messages import (
     ASSIGNED,
@@ -20,7 +21,6 @@ from ackbench.experiments.trial.clients.group.messages import (
     JOINED,
     LEFT,
     LOST,
-    MEMBER_CRASHED,
     RELEASED,
     REVOKED,
     Breakpoint,
@@ -36,7 +36,6 @@ from ackbench.experiments.trial.clients.programs.program import (
 from ackbench.experiments.trial.clients.programs.tables import reported_reads
 from ackbench.experiments.trial.clients.record.layout import TextValueFormat, trial_tag
 from ackbench.experiments.trial.clients.settings.security import java_connection_settings
-from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.events.journal import Event
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.process.waiting import wait_until
@@ -208,7 +207,7 @@ class _Generation(VerifiableProgram):
         )
 
 
-class ProgramMember:
+class ProgramMember(Generations[_Generation]):
     """Implements `group.members.Member` with a program, as a context manager.
 
     Args:
@@ -217,54 +216,17 @@ class ProgramMember:
     """
 
     def __init__(self, job: MemberJob, dialect: Dialect) -> None:
-        self.name = job.member_name
-        self._dialect = dialect
-        self._generations = [_Generation(job, dialect)]
-        self._crashes: list[Event] = []
+        self._first, self._dialect = job, dialect
+        super().__init__(job.member_name)
 
-    def __enter__(self) -> Self:
-        """Return the member; leaving the context kills its process."""
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Kill the process of each generation unless it has exited."""
-        for generation in self._generations:
-            generation.__exit__(*error)
-
-    @property
-    def _now(self) -> _Generation:
-        return self._generations[-1]
+    def _start(self, generation: int) -> _Generation:
+        job = self._first.model_copy(update={"generation": generation})
+        return _Generation(job, self._dialect)
 
     @property
     def job(self) -> MemberJob:
         """The job of the current or last generation."""
         return self._now.job
-
-    @property
-    def generation_name(self) -> str:
-        """The member and its generation: `member 1.0`."""
-        return self._now.name
-
-    @property
-    def pid(self) -> int:
-        """The process of this generation."""
-        return self._now.pid
-
-    def is_held(self) -> bool:
-        """Return whether a fault keeps the process stopped now."""
-        return self._now.is_paused
-
-    def is_alive(self) -> bool:
-        """Return whether the process runs."""
-        return not self._now.has_exited()
-
-    def require_alive(self) -> None:
-        """Raise an error if the process has exited; see `SessionProcess.require_alive`."""
-        self._now.require_alive()
-
-    def unexpected_exit(self) -> str | None:
-        """Return how the process has exited, unless a fault or the end of the trial ended it."""
-        return None if self._now.was_ended or self.is_alive() else self._now.describe_exit()
 
     def start_client(self) -> None:
         """Let the program start its client, which joins the group; see `_Generation`."""
@@ -283,19 +245,7 @@ class ProgramMember:
 
     def leave(self) -> None:
         """Have the program leave its group and exit; `restart` brings it back."""
-        self._now.leave()
-
-    def crash(self) -> None:
-        """Kill the process as a fault, and note it.
-
-        Raises:
-            HarnessError: it has exited by itself.
-        """
-        self.require_alive()
-        self._now.kill()
-        self._crashes.append(
-            Event(now_ns(), MEMBER_CRASHED, Source.TRIAL, detail=self.generation_name)
-        )
+        self.finish()
 
     def restart(self) -> None:
         """Start the next generation, and let its client start.
@@ -303,17 +253,8 @@ class ProgramMember:
         Raises:
             HarnessError: it could not be started.
         """
-        job = self.job.model_copy(update={"generation": self.job.generation + 1})
-        self._generations.append(_Generation(job, self._dialect))
+        super().restart()
         self.start_client()
-
-    def pause(self) -> None:
-        """Pause the process; see `SessionProcess.pause`."""
-        self._now.pause()
-
-    def resume(self) -> None:
-        """Let it go on; has no effect on a process that has exited."""
-        self._now.resume()
 
     @staticmethod
     def hold_at(point: Breakpoint) -> None:
@@ -340,7 +281,7 @@ class ProgramMember:
 
     def events(self) -> Iterator[Event]:
         """Yield all events: crashes, the reported ones, and those in the client's logs."""
-        yield from self._crashes
+        yield from super().events()
         yield from self.own_events()
         for generation in self._generations:
             yield from generation.log_events()

@@ -96,7 +96,6 @@ class VerifiableProgram(SessionProcess):
     def __exit__(self, *_: object) -> None:
         """Kill the process unless it has exited."""
         self.kill()
-        self._opened.close()
 
     def is_held(self) -> bool:
         """Return `False`: no fault stops a client's program."""
@@ -177,6 +176,7 @@ class VerifiableProgram(SessionProcess):
         """Send SIGKILL and wait for the exit, unless the process has exited. The output stays."""
         self._close()
         super().kill()
+        self._opened.close()
 
     def delete_files(self) -> None:
         """Delete the reports; the log stays."""

@@ -103,7 +103,7 @@ def test_what_a_program_reports_becomes_the_events_of_a_member(tmp_path: Path) -
 
 
 def test_a_killed_member_has_processed_what_it_reported_in_complete_lines(tmp_path: Path) -> None:
-    """The next generation begins anew; each record knows who processed it."""
+    """The next generation begins at the first record again; each record knows who processed it."""
     cut = data(2)[:-10]
     with member(tmp_path, ASSIGNED + data(0) + data(1) + cut) as one:
         one.wait_in_group(30)
