@@ -89,6 +89,7 @@ def plan(
     return Plan(
         sweep_id=sweep_id,
         experiment=experiment.name,
+        title=experiment.title,
         question=experiment.question,
         construction=experiment.construction,
         claim=experiment.claim,

@@ -53,6 +53,8 @@ class Sentence:
     clauses: tuple[Clause, ...]
     fault: str = ""
     """The fault that it is about; empty: the whole sweep."""
+    of_cells: bool = False
+    """Whether it says which cells showed what: a table of the cells says the same."""
     counts_unknown: bool = False
     """Whether it says how many verdicts are unknown."""
 
@@ -121,7 +123,7 @@ def _(statement: NotObservedStatement) -> Iterator[Sentence]:
 @_sentences.register(ObservedStatement)
 def _(statement: ObservedStatement) -> Iterator[Sentence]:
     fault = "" if statement.fault == NO_FAULT else statement.fault
-    yield Sentence(tuple(_clauses(statement)), fault)
+    yield Sentence(tuple(_clauses(statement)), fault, of_cells=True)
 
 
 def _clauses(statement: ObservedStatement) -> Iterator[Clause]:

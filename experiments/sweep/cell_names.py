@@ -5,7 +5,7 @@ A cell is spelled one way everywhere: `acks=1 idem=off RF=3 P=6 leader-crash`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
@@ -77,6 +77,11 @@ def value_text(value: Scalar, absent: str = "-") -> str:
     return str(value)
 
 
+def values_text(values: Iterable[Scalar]) -> str:
+    """Return the values of an axis side by side: `1/all`."""
+    return "/".join(map(value_text, values))
+
+
 def differing_axes(cells: Sequence[Cell]) -> list[str]:
     """Return the axes in which cells differ, in the cells' order; all axes if none differs.
 
@@ -108,7 +113,7 @@ def varying_axes(cells: Sequence[Cell]) -> list[str]:
 
 # Names of groups of cells
 
-_Product = tuple[tuple[Scalar, ...], ...]
+Product = tuple[tuple[Scalar, ...], ...]
 """The values of each axis; it names every combination of them."""
 
 
@@ -121,20 +126,45 @@ def cell_group_names(cells: Sequence[Cell], axes: Sequence[str]) -> tuple[str, .
         cells: the cells.
         axes: the axes to name.
     """
-    products: list[_Product] = [
-        tuple((_axis_value(cell, axis),) for axis in axes) for cell in cells
-    ]
+    return tuple(_product_name(product, axes) for product in _products(cells, axes))
+
+
+def cell_products(
+    cells: Sequence[Cell], axes: Sequence[str]
+) -> Iterator[tuple[Product, tuple[int, ...]]]:
+    """Yield cross products that together denote exactly these cells, with the places of each's.
+
+    Args:
+        cells: the cells, which differ in these axes only.
+        axes: the axes of the products.
+    """
+    for product in _products(cells, axes):
+        yield (
+            product,
+            tuple(
+                place
+                for place, cell in enumerate(cells)
+                if all(
+                    _axis_value(cell, axis) in values
+                    for axis, values in zip(axes, product, strict=True)
+                )
+            ),
+        )
+
+
+def _products(cells: Sequence[Cell], axes: Sequence[str]) -> list[Product]:
+    products: list[Product] = [tuple((_axis_value(cell, axis),) for axis in axes) for cell in cells]
     merged = _merge_one_pair(products)
     while len(merged) < len(products):
         products, merged = merged, _merge_one_pair(merged)
-    return tuple(_product_name(product, axes) for product in merged)
+    return merged
 
 
 def _axis_value(cell: Cell, axis: str) -> Scalar:
     return fault_name(cell) if axis == FAULT_AXIS else cell.get(axis)
 
 
-def _merge_one_pair(products: Sequence[_Product]) -> list[_Product]:
+def _merge_one_pair(products: Sequence[Product]) -> list[Product]:
     """Merge the first two products that differ in one axis only; without such a pair, none."""
     for first, product in enumerate(products):
         for second in range(first + 1, len(products)):
@@ -153,9 +183,9 @@ def _merge_one_pair(products: Sequence[_Product]) -> list[_Product]:
     return list(products)
 
 
-def _product_name(product: _Product, axes: Sequence[str]) -> str:
+def _product_name(product: Product, axes: Sequence[str]) -> str:
     texts = {
-        axis: "/".join(map(value_text, values))
+        axis: values_text(values)
         for axis, values in zip(axes, product, strict=True)
         if set(values) != {None}
     }

@@ -258,6 +258,8 @@ class Plan(Frozen):
     ledger_version: int = LEDGER_VERSION
     sweep_id: str
     experiment: str
+    title: str | None = None
+    """The question in one line; None: the plan is of an older version."""
     question: str
     construction: str | None = None
     """Where the experiment's own construction decides the outcome; None: it does not say."""

@@ -1,42 +1,44 @@
 """The matrix of a sweep: settings against guarantees, each with what was observed in few words.
 
-It is the picture of the answer. Each row ends with a strip: the acknowledged records of the cell's
-median trial over time, with the fault shaded.
+It is the picture of the answer. A row is one cell, or all cells of a fault with the same outcome.
+Each ends with a strip: the acknowledged records of its median trial over time, with the fault
+shaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ackbench.experiments.ledger.result_terms import TIMELINE_SLOT_NS
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.messages.phrases import format_count
-from ackbench.experiments.pages.report.data import ReportData, group_by_fault
-from ackbench.experiments.results.cells import judged_trials
+from ackbench.experiments.pages.report.data import FaultGroup, ReportData, group_by_fault
+from ackbench.experiments.results.cells import cell_key, judged_trials
 from ackbench.experiments.results.models import CellResult, MedianAndMax
 from ackbench.experiments.results.rows import Row
 from ackbench.experiments.results.wording import (
     UNKNOWN_SIGN,
+    UNKNOWN_TEXT,
     bounds_text,
-    count_text,
     time_text,
     verdict_class,
     verdict_sign,
 )
-from ackbench.experiments.sweep.cell_names import axis_name, value_text
+from ackbench.experiments.sweep.cell_names import axis_name, cell_products, values_text
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 _NS_PER_S: Final = 1e9
+_MS_PER_S: Final = 1000
 _STRIP: Final = (190, 18)
 """Width and height of a strip, in the units of its drawing."""
 
 
 @dataclass(frozen=True)
 class Chip:
-    """One guarantee of a cell: the sign of its verdict, and what was observed."""
+    """One guarantee of a row: the sign of its verdict, and what was observed."""
 
     head: str
     sign: str
@@ -59,11 +61,11 @@ class Strip:
 
 
 @dataclass(frozen=True)
-class MatrixCell:
-    """One cell."""
+class OutcomeRow:
+    """One cell, or cells with one outcome that their settings denote exactly."""
 
     settings: tuple[tuple[str, str], ...]
-    """Axis and value, of the axes that differ between cells."""
+    """Axis and values, of the axes that differ between cells."""
     chips: tuple[Chip, ...]
     latency: str
     """The 99th percentile of the time to the acknowledgement, median over trials."""
@@ -72,10 +74,10 @@ class MatrixCell:
 
 @dataclass(frozen=True)
 class MatrixFault:
-    """The cells with one fault."""
+    """The rows of one fault."""
 
     fault: str
-    rows: tuple[MatrixCell, ...]
+    rows: tuple[OutcomeRow, ...]
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,28 @@ class GuaranteeMatrix:
     groups: tuple[MatrixFault, ...]
     not_observed: tuple[str, ...]
     """The guarantees without a column: in no cell was the opposite observed."""
+    cells: int
+    """How many cells its rows have."""
+
+    @property
+    def has_a_row_per_cell(self) -> bool:
+        """Whether no row has several cells."""
+        return self.cells == sum(len(group.rows) for group in self.groups)
+
+    @property
+    def signs(self) -> frozenset[str]:
+        """The signs that it has."""
+        chips = (chip for group in self.groups for row in group.rows for chip in row.chips)
+        return frozenset(chip.sign for chip in chips)
 
 
-def guarantee_matrix(data: ReportData) -> GuaranteeMatrix:
-    """Return the matrix of a sweep; controls that the planner added are left out."""
+def guarantee_matrix(data: ReportData, *, by_outcome: bool = False) -> GuaranteeMatrix:
+    """Return the matrix of a sweep; controls that the planner added are left out.
+
+    Args:
+        data: of the sweep.
+        by_outcome: cells of a fault with the same verdicts and kinds of observations share a row.
+    """
     cells = [cell for cell in data.cells if not cell.added]
     guarantees, not_observed = _guarantees(cells)
     groups = group_by_fault(cells)
@@ -99,12 +119,11 @@ def guarantee_matrix(data: ReportData) -> GuaranteeMatrix:
         tuple(map(axis_name, axes)),
         tuple(guarantee.words.matrix_head for guarantee in guarantees),
         tuple(
-            MatrixFault(
-                group.fault, tuple(_row(data, cell, axes, guarantees) for cell in group.cells)
-            )
+            MatrixFault(group.fault, tuple(_rows(data, group, guarantees, by_outcome=by_outcome)))
             for group in groups
         ),
         tuple(guarantee.label for guarantee in not_observed),
+        len(cells),
     )
 
 
@@ -122,69 +141,146 @@ def _guarantees(cells: Sequence[CellResult]) -> tuple[list[Guarantee], list[Guar
     return shown, [one for one in GUARANTEES if one in judged and one not in shown]
 
 
-def _row(
-    data: ReportData, cell: CellResult, axes: Sequence[str], guarantees: Sequence[Guarantee]
-) -> MatrixCell:
-    judgements = {judgement.guarantee: judgement for judgement in cell.judgements}
-    p99 = cell.latency_ms.ack.p99
-    return MatrixCell(
-        tuple((axis_name(axis), value_text(cell.cell.get(axis))) for axis in axes),
-        tuple(_chip(data, cell, guarantee, judgements.get(guarantee)) for guarantee in guarantees),
-        "unknown"
-        if p99 is None
-        else time_text(_duration(p99.median), overloaded=cell.overloaded_trials),
-        _strip(data, cell),
+def _rows(
+    data: ReportData, group: FaultGroup, guarantees: Sequence[Guarantee], *, by_outcome: bool
+) -> Iterator[OutcomeRow]:
+    """Yield the rows of a fault, in the order of the first cell of each."""
+    outcomes: dict[object, list[CellResult]] = {}
+    for cell in group.cells:
+        outcomes.setdefault(
+            _outcome(cell, guarantees) if by_outcome else cell_key(cell.cell), []
+        ).append(cell)
+    products = [
+        (product, [alike[place] for place in places])
+        for alike in outcomes.values()
+        for product, places in cell_products([one.cell for one in alike], group.axes)
+    ]
+    for product, cells in sorted(products, key=lambda row: group.cells.index(row[1][0])):
+        yield OutcomeRow(
+            tuple(
+                (axis_name(axis), values_text(values))
+                for axis, values in zip(group.axes, product, strict=True)
+            ),
+            tuple(_chip(data, cells, guarantee) for guarantee in guarantees),
+            _latency(cells),
+            _strip(data, cells),
+        )
+
+
+@dataclass(frozen=True)
+class _Observation:
+    """What a cell shows of a guarantee."""
+
+    kind: str
+    sign: str
+    form: str
+    """Its text, with `{}` in place of the figures."""
+    figures: tuple[float, float] | None
+    """The least and the most of it; `None`: its text has no figure."""
+
+
+_NOT_JUDGED: Final = _Observation("unknown", UNKNOWN_SIGN, "not judged", None)
+
+
+def _outcome(cell: CellResult, guarantees: Sequence[Guarantee]) -> tuple[object, ...]:
+    """Return what cells have in common that share a row: all but the figures."""
+    seen = [_observation(cell, guarantee) for guarantee in guarantees]
+    return (
+        *((one.kind, one.sign, one.form) for one in seen),
+        cell.latency_ms.ack.p99 is None,
+        bool(cell.overloaded_trials),
     )
 
 
-def _chip(
-    data: ReportData, cell: CellResult, guarantee: Guarantee, judgement: Judgement | None
-) -> Chip:
-    head, anchor = guarantee.words.matrix_head, data.verdict_anchor(cell, guarantee)
+def _observation(cell: CellResult, guarantee: Guarantee) -> _Observation:
+    judgement = next((one for one in cell.judgements if one.guarantee is guarantee), None)
     if judgement is None:
-        return Chip(head, UNKNOWN_SIGN, "not judged", "unknown", anchor)
-    text = (
-        _availability_text(cell, guarantee, judgement)
+        return _NOT_JUDGED
+    form, figures = (
+        _availability(cell, guarantee, judgement)
         if guarantee.of_time
-        else _count_text(cell, guarantee, judgement)
+        else _count(cell, guarantee, judgement)
     )
-    return Chip(head, verdict_sign(judgement), text, verdict_class(judgement), anchor)
+    return _Observation(verdict_class(judgement), verdict_sign(judgement), form, figures)
 
 
-def _availability_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> str:
+_Observed = tuple[str, tuple[float, float] | None]
+"""The form of an observation, and its figures."""
+
+
+def _availability(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> _Observed:
     if judgement.violation_seen is None:
-        return "not measured"
+        return "not measured", None
     spread: MedianAndMax | None = getattr(cell, guarantee.figure)
-    after = "during the fault"
-    if spread:
-        lasted = time_text(_duration(spread.median), overloaded=cell.overloaded_trials)
-        after = f"after {lasted}"
-    return f"{after}, healed" if judgement.violation_seen else after
+    after = f"after {time_text('{}', overloaded=cell.overloaded_trials)}"
+    form = after if spread else "during the fault"
+    figures = (spread.median, spread.median) if spread else None
+    return f"{form}, healed" if judgement.violation_seen else form, figures
 
 
-def _count_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> str:
+def _count(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> _Observed:
     if judgement.verdict is Verdict.UNKNOWN or judgement.violation_seen is None:
-        return "unknown" if judgement.verdict is Verdict.UNKNOWN else "not measurable"
+        return "unknown" if judgement.verdict is Verdict.UNKNOWN else "not measurable", None
     if not judgement.violation_seen:
-        return "none"
+        return "none", None
     if judgement.set_aside == judgement.trials != ():
         trials = format_count(len(judgement.trials), "trial")
-        return f"{judgement.records_total:,} in {trials} set aside"
+        total = judgement.records_total
+        return f"{{}} in {trials} set aside", (total, total)
     share = f" in {judgement.share.counts}" if judgement.share and judgement.share.of > 1 else ""
-    value = getattr(cell, guarantee.figure)
-    return f"{bounds_text(value) if isinstance(value, tuple) else count_text(value)}{share}"
+    value: tuple[int, int] | int | None = getattr(cell, guarantee.figure)
+    if value is None:
+        return f"{UNKNOWN_TEXT}{share}", None
+    return f"{{}}{share}", value if isinstance(value, tuple) else (value, value)
+
+
+def _chip(data: ReportData, cells: Sequence[CellResult], guarantee: Guarantee) -> Chip:
+    """Return what cells with one outcome show of a guarantee, with the range of their figures.
+
+    It links to the reasons of the cell that shows the most.
+    """
+    seen = [_observation(cell, guarantee) for cell in cells]
+    figures = [one.figures for one in seen if one.figures]
+    text = seen[0].form
+    if figures:
+        low, high = min(low for low, _ in figures), max(high for _, high in figures)
+        text = text.format(
+            _range(low, high) if guarantee.of_time else bounds_text((int(low), int(high)))
+        )
+        text = f"{text} each" if " in " in text and len(cells) > 1 else text
+    most = max(range(len(cells)), key=lambda place: (seen[place].figures or (0, 0))[1])
+    anchor = data.verdict_anchor(cells[most], guarantee)
+    return Chip(guarantee.words.matrix_head, seen[0].sign, text, seen[0].kind, anchor)
+
+
+def _latency(cells: Sequence[CellResult]) -> str:
+    medians = [cell.latency_ms.ack.p99.median for cell in cells if cell.latency_ms.ack.p99]
+    if not medians:
+        return UNKNOWN_TEXT
+    overloaded = any(cell.overloaded_trials for cell in cells)
+    return time_text(_range(min(medians), max(medians)), overloaded=overloaded)
+
+
+def _range(low_ms: float, high_ms: float) -> str:
+    """Return a duration, or two with their unit once if they share it."""
+    low, high = _duration(low_ms), _duration(high_ms)
+    if low == high:
+        return low
+    low_figure, _, unit = low.partition(" ")
+    return f"{low_figure if high.endswith(f' {unit}') else low} to {high}"
 
 
 def _duration(milliseconds: float) -> str:
-    if milliseconds < 1000:  # noqa: PLR2004 - from a second on
+    if milliseconds < _MS_PER_S:
         return f"{milliseconds:.0f} ms" if milliseconds >= 10 else f"{milliseconds:.1f} ms"  # noqa: PLR2004
-    return f"{milliseconds / 1000:.1f} s"
+    return f"{milliseconds / _MS_PER_S:.1f} s"
 
 
-def _strip(data: ReportData, cell: CellResult) -> Strip | None:
+def _strip(data: ReportData, cells: Sequence[CellResult]) -> Strip | None:
     """Return the strip of the trial with the median longest gap; `None`: none was measured."""
     gaps = sorted(
         (trial.unavailable_ms, trial.trial_id)
+        for cell in cells
         for trial in judged_trials(data.results, cell)
         if trial.unavailable_ms is not None and data.timeline.get(trial.trial_id)
     )

@@ -20,6 +20,7 @@ from ackbench.experiments.pages.report.drawing import set_matplotlib_cache, shar
 from ackbench.experiments.pages.report.environment import template_environment
 from ackbench.experiments.pages.report.finding_plots import plot_chart
 from ackbench.experiments.pages.report.guarantee_matrix import guarantee_matrix
+from ackbench.experiments.pages.report.open_timelines import open_timelines
 from ackbench.experiments.pages.report.settings import differing_settings, effective_settings
 from ackbench.experiments.pages.report.trials import trials_by_cell
 from ackbench.experiments.pages.report.verdict_lines import verdict_lines
@@ -184,6 +185,17 @@ SIGNS: Final = {
     "not_measurable": NOT_MEASURABLE_SIGN,
 }
 
+LEGEND: Final = (
+    ("held", HELD_SIGN, "guaranteed, held"),
+    ("held", UNPROVEN_SIGN, "held, power not shown"),
+    ("violated", VIOLATED_SIGN, "guaranteed, VIOLATED"),
+    ("unknown", UNKNOWN_SIGN, "unknown"),
+    ("seen", OBSERVED_SIGN, "not guaranteed, observed"),
+    ("unseen", NOT_OBSERVED_SIGN, "not guaranteed, not observed"),
+    ("unseen", NOT_MEASURABLE_SIGN, "not guaranteed, not measurable"),
+)
+"""CSS class, sign and words of each verdict."""
+
 
 def write_report(sweep: SweepFolder, home: Home) -> SweepResults:
     """Write `report.html` into the sweep's folder and return the results that it shows.
@@ -212,6 +224,7 @@ def load_template(name: str) -> Template:
     environment.filters["expectation"] = expectation_sentence
     environment.filters["keep_units_together"] = keep_units_together
     environment.globals["signs"] = SIGNS
+    environment.globals["legend"] = LEGEND
     environment.globals["interval_legend"] = INTERVAL_LEGEND
     return environment.get_template(name)
 
@@ -240,6 +253,8 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "plot": plot_chart(finding.plot, "finding") if finding and finding.plot else None,
         "run": describe_run(data.plan, list(data.manifests.values())),
         "answer": plain_answer(results),
+        "outcomes": guarantee_matrix(data, by_outcome=True),
+        "open_timelines": open_timelines(data) if finding is None else None,
         "expected": expected_of_cells(results.expectations),
         "hosts": tuple(map(as_sentence, host_sentences(results.hosts))) if results.hosts else (),
         "client_versions": tuple(map(as_sentence, version_sentences(results.client_versions)))

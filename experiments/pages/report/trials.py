@@ -117,7 +117,7 @@ def _summary(cell: CellResult) -> str:
 
 def _trial_view(data: ReportData, trial_id: str, result: TrialResult | None) -> TrialView:
     spec, manifest = data.plan.trial(trial_id), data.manifests.get(trial_id)
-    caption, timeline = _caption(result), ""
+    caption, timeline = trial_caption(result), ""
     rows = data.timeline.get(trial_id, ())
     if manifest and rows:
         leaders = data.leaders.get(trial_id, ())
@@ -148,7 +148,8 @@ def _cluster_text(manifest: TrialManifest | None) -> str:
     return f"; cluster {number}, {use}: {assignment.why}{host}"
 
 
-def _caption(result: TrialResult | None) -> str:
+def trial_caption(result: TrialResult | None) -> str:
+    """Return what a trial lost and duplicated, and its longest gap; `None`: it has no result."""
     if result is None or result.attempted is None:
         return "Not measured."
     caption = (

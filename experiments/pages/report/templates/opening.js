@@ -7,7 +7,7 @@
     if (target) { target.scrollIntoView(); }
   }
   addEventListener("hashchange", reveal);
-  // Printed: the answer, the matrix, and what is opened; figures and settings are opened for it.
+  // Printed: the answer, and what is opened; figures and settings are opened for it.
   var opened = [];
   addEventListener("beforeprint", function () {
     opened = [].filter.call(document.querySelectorAll("#loss > details, #settings > details"), function (d) { return !d.open; });

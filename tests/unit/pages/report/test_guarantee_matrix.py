@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.builders.sweeps import SAFE, measured_sweep
+from support.builders.sweeps import (
+    LOSING,
+    SAFE,
+    TRUTHS,
+    Truth,
+    a_cell,
+    measured_sweep,
+)
 
 from ackbench.experiments.ledger.quantities import TransactionCounts
 from ackbench.experiments.pages.report.data import ReportData
@@ -89,3 +96,71 @@ def test_a_row_has_the_strip_of_the_trial_with_the_median_gap() -> None:
     assert strip is not None
     assert strip.trial == gaps[2][1]
     assert strip.fault is not None
+
+
+def with_losses(*lost: tuple[int, ...]) -> ReportData:
+    """Return a sweep of cells that differ in partitions, which lost so many records per trial."""
+    return measured_sweep(
+        [
+            Truth(a_cell(1, partitions=number), losses, (0,) * len(losses))
+            for number, losses in enumerate(lost, start=1)
+        ]
+    )
+
+
+def test_cells_with_one_outcome_share_a_row_with_the_range_of_their_figures() -> None:
+    """Each has its own row in the matrix by cell."""
+    data = with_losses((5, 70), (3, 0), (200, 9))
+    (group,) = guarantee_matrix(data, by_outcome=True).groups
+
+    assert [dict(row.settings)["P"] for row in group.rows] == ["1/3", "2"]
+    assert [row.chips[0].text for row in group.rows] == ["75 to 209 in 2 of 2 each", "3 in 1 of 2"]
+    assert len(guarantee_matrix(data).groups[0].rows) == 3
+
+
+def test_a_row_of_several_cells_links_to_the_verdict_of_the_one_that_shows_the_most() -> None:
+    """The reader sees the worst first."""
+    data = with_losses((5,), (900,), (20,))
+    (group,) = guarantee_matrix(data, by_outcome=True).groups
+
+    assert group.rows[0].chips[0].text == "5 to 900"
+    assert group.rows[0].chips[0].anchor == "verdict-2-no-acked-loss"
+
+
+def test_cells_with_different_faults_never_share_a_row() -> None:
+    """A sentence on both would pool what differs."""
+    truths = [
+        Truth(a_cell(1, fault=fault), (7,), (0,)) for fault in ("leader-crash", "leader-pause")
+    ]
+    matrix = guarantee_matrix(measured_sweep(truths), by_outcome=True)
+
+    assert [(group.fault, len(group.rows)) for group in matrix.groups] == [
+        ("leader-crash", 1),
+        ("leader-pause", 1),
+    ]
+
+
+def test_the_settings_of_a_row_denote_its_cells_exactly() -> None:
+    """Of four combinations three have one outcome: they are two rows, not one of all four."""
+    truths = [
+        Truth(a_cell(acks, partitions=partitions), (lost,), (0,))
+        for acks, partitions, lost in (("1", 1, 7), ("1", 6, 8), ("2", 1, 9), ("2", 6, 0))
+    ]
+    (group,) = guarantee_matrix(measured_sweep(truths), by_outcome=True).groups
+    rows = [
+        (settings["acks"], settings["P"]) for settings in (dict(row.settings) for row in group.rows)
+    ]
+
+    assert sorted(rows) == [("1", "1/6"), ("2", "1"), ("2", "6")]
+
+
+def test_a_matrix_says_whether_it_has_a_row_per_cell() -> None:
+    """Then the page shows it once."""
+    assert guarantee_matrix(measured_sweep(TRUTHS), by_outcome=True).has_a_row_per_cell
+    assert guarantee_matrix(with_losses((5,), (6,))).has_a_row_per_cell
+    assert not guarantee_matrix(with_losses((5,), (6,)), by_outcome=True).has_a_row_per_cell
+
+
+def test_the_signs_of_a_matrix_are_those_that_it_shows() -> None:
+    """The legend has no others."""
+    assert guarantee_matrix(measured_sweep((LOSING,))).signs == {"!", "✓"}

@@ -320,6 +320,15 @@ def test_each_link_within_the_page_has_its_target() -> None:
     assert {*links} <= {*targets}
 
 
+def test_the_head_is_the_title_and_then_the_question(data: ReportData) -> None:
+    """Plans of older versions have no title: their question is the head."""
+    titled = replace(data, plan=data.plan.model_copy(update={"title": "What is lost?"}))
+
+    assert re.findall(r"<h1>(.*?)</h1>", render_page(titled)) == ["What is lost?"]
+    assert data.results.question in text_of(titled)
+    assert re.findall(r"<h1>(.*?)</h1>", render_page(data)) == [data.results.question]
+
+
 def test_a_single_trial_has_a_page() -> None:
     """The bound is as wide as one trial allows."""
     text = text_of(measured_sweep([Truth(SAFE.cell, (0,), (0,))]))

@@ -110,18 +110,33 @@ def test_each_observation_of_the_matrix_is_below_its_own_head(
     """In a narrow layout the head is the label beside it."""
     data, path = each_page
     opened.open(path, width)
-    matrix = guarantee_matrix(data)
+    matrix = guarantee_matrix(data, by_outcome=True)
     expected = [
         {chip.head: chip.text for chip in row.chips}
         for group in matrix.groups
         for row in group.rows
     ]
-    shown = [dict(cells) for _, cells in opened.rows("#matrix table.matrix")]
+    shown = [dict(cells) for _, cells in opened.rows("#answer table.matrix")]
 
     assert len(shown) == len(expected) > 1
     for row, chips in zip(shown, expected, strict=True):
         for head, text in chips.items():
             assert text in row[head].replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_a_phone_leaves_out_what_is_neither_guaranteed_nor_observed_and_says_so(
+    opened: Browser, quick_page: Path
+) -> None:
+    """A wide page has it, and does not say that it left something out."""
+    left_out = "Left out on this narrow page"
+
+    opened.open(quick_page, max(WIDTHS))
+    assert left_out not in opened.text("#answer")
+    assert "not measured" in opened.text("#answer table.matrix")
+
+    opened.open(quick_page, min(WIDTHS))
+    assert left_out in opened.text("#answer")
+    assert "not measured" not in opened.text("#answer table.matrix")
 
 
 @pytest.mark.further(width=WIDTHS[:-1])
