@@ -519,7 +519,8 @@ def _print_addresses(
     if tracking.tracking_uri(home) == tracking.embedded_uri(home):
         address = f"http://{LOOPBACK}:{mlflow_port}"
         tracking.record_server_address(home, address)
-        say(f"MLflow:  {address}/#/experiments")
+        newest = next(tracking.newest_tracked(home), None)
+        say(f"MLflow:  {tracking.answer_link(address, newest) if newest else address}")
     else:
         server = tracking.without_credentials(tracking.tracking_uri(home))
         say(f"MLflow:  {server} (MLFLOW_TRACKING_URI)")

@@ -7,7 +7,6 @@ formulas.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,14 +26,11 @@ from ackbench.experiments.results.models import (
     TrialResult,
 )
 from ackbench.experiments.results.wording import is_unproven
+from ackbench.experiments.sweep.cell_names import cell_name
 from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
-MAX_CELL_NAME_LENGTH: Final = 220
-"""MLflow allows 250 characters for a metric; the name of its group needs up to 26 of them."""
-_FORBIDDEN_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_. -]")
-"""MLflow allows these characters in a metric's name, and the slash, which separates its group."""
 _VERDICT_ORDER: Final = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.NOT_GUARANTEED, Verdict.HELD)
 
 VERDICT_TAGS: Final = {guarantee: f"verdict/{guarantee}" for guarantee in GUARANTEES}
@@ -105,16 +101,20 @@ class RunContent:
         return self.tags["trial_id"]
 
 
-def trial_run(result: TrialResult, spec: TrialSpec, manifest: TrialManifest | None) -> RunContent:
+def trial_run(
+    result: TrialResult, spec: TrialSpec, manifest: TrialManifest | None, axes: Sequence[str]
+) -> RunContent:
     """Return the run of a trial.
 
     Args:
         result: the trial's result.
         spec: its plan.
         manifest: its record; `None` if the harness failed.
+        axes: what the sweep's cells differ in; the name of the run has them.
     """
+    name = cell_name(spec.cell, axes)
     return RunContent(
-        name=result.label if spec.repeat == 0 else f"{result.label} #{spec.repeat + 1}",
+        name=name if spec.repeat == 0 else f"{name} #{spec.repeat + 1}",
         tags=_tags(result, spec),
         params=_params(spec, manifest),
         metrics=dict(_metrics(result, manifest)),
@@ -157,7 +157,7 @@ def summary_run(results: SweepResults, page: str, finding: Finding | None = None
     }
     return RunContent(
         name=f"{results.sweep_id} (summary)",
-        tags=_without_empty(tags),
+        tags=without_empty(tags),
         params=params,
         metrics=metrics,
     )
@@ -188,7 +188,7 @@ def count_verdicts(cells: Sequence[CellResult], guarantee: Guarantee) -> str:
 
 
 def verdict_metrics(results: SweepResults) -> Iterator[tuple[str, float]]:
-    """Yield the summary's numbers of verdicts, shares per cell, and results of the controls."""
+    """Yield the summary's numbers of verdicts, and the results of the controls."""
     judged = [one for guarantee in GUARANTEES for one in _judgements(results.cells, guarantee)]
     counts = Counter(judgement.verdict for judgement in judged)
     if counts:
@@ -198,8 +198,6 @@ def verdict_metrics(results: SweepResults) -> Iterator[tuple[str, float]]:
     outcomes = Counter(one.outcome for one in results.expectations)
     for outcome in ExpectationOutcome if outcomes else ():
         yield f"expected/{outcome.replace(' ', '_')}", float(outcomes[outcome])
-    for cell in results.cells:
-        yield from _shares(cell)
     controls = {
         "control_clean": results.harness.control_clean,
         "positive_control_lost": results.harness.positive_control_lost,
@@ -208,19 +206,6 @@ def verdict_metrics(results: SweepResults) -> Iterator[tuple[str, float]]:
     for name, value in controls.items():
         if value is not None:
             yield f"harness/{name}", float(value)
-
-
-def _shares(cell: CellResult) -> Iterator[tuple[str, float]]:
-    name = _shorten(_FORBIDDEN_IN_NAMES.sub("_", cell.label), MAX_CELL_NAME_LENGTH)
-    for group, share in (
-        ("loss", cell.loss),
-        ("duplication", cell.duplication),
-        ("reordering", cell.reordering),
-    ):
-        if share is not None and share.of:
-            yield f"{group}_share/{name}", share.seen / share.of
-            yield f"{group}_share_low/{name}", share.interval.low
-            yield f"{group}_share_high/{name}", share.interval.high
 
 
 def _shorten(text: str, length: int) -> str:
@@ -259,10 +244,11 @@ def _tags(result: TrialResult, spec: TrialSpec) -> dict[str, str]:
         "reason": result.reason or "",
         "host": result.host or "",
     }
-    return _without_empty(tags)
+    return without_empty(tags)
 
 
-def _without_empty(tags: Mapping[str, str]) -> dict[str, str]:
+def without_empty(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the tags that have a value."""
     return {name: value for name, value in tags.items() if value}
 
 
@@ -272,8 +258,8 @@ def _params(spec: TrialSpec, manifest: TrialManifest | None) -> dict[str, str]:
     The producer's and the topic's names have no prefix; the others' are `consumer.` and `broker.`.
     A topic's name that the producer has too is prefixed with `topic.`.
     """
-    cell = {axis: _format(value) for axis, value in spec.cell.items() if value is not None}
-    params = {**cell, **{name: _format(value) for name, value in spec.producer.items()}}
+    cell = {axis: format_value(value) for axis, value in spec.cell.items() if value is not None}
+    params = {**cell, **{name: format_value(value) for name, value in spec.producer.items()}}
     for scope, settings in (
         ("topic", spec.topic),
         ("consumer", spec.consumer),
@@ -282,14 +268,16 @@ def _params(spec: TrialSpec, manifest: TrialManifest | None) -> dict[str, str]:
         for name, value in settings.items():
             params[name if name not in params and scope == "topic" else f"{scope}.{name}"] = value
     workload = {
-        f"{section}.{name}": _format(value)
+        f"{section}.{name}": format_value(value)
         for section, values in spec.workload.settings().items()
         for name, value in values.items()
     }
-    fault = {f"fault.{name}": _format(value) for name, value in spec.fault.all_parameters().items()}
+    fault = {
+        f"fault.{name}": format_value(value) for name, value in spec.fault.all_parameters().items()
+    }
     client = {
         "client": spec.client,
-        "client.defaults": _format(spec.passed is not None),
+        "client.defaults": format_value(spec.passed is not None),
         **({"client.version": manifest.client} if manifest else {}),
     }
     return {**params, **workload, **fault, **_cluster_params(spec.cluster), **client}
@@ -342,5 +330,6 @@ def _latencies(group: str, latencies: Latencies) -> Iterator[tuple[str, float]]:
                 yield f"{group}/{measure}_{name}_ms", getattr(quantiles, name)
 
 
-def _format(value: Scalar) -> str:
+def format_value(value: Scalar) -> str:
+    """Return the value of a param: `true` and `false` for booleans."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Write a sweep's results to MLflow: one run per trial, and a summary run.
+"""Write a sweep's results to MLflow: one run per trial and per cell, and a summary run.
 
 Without `MLFLOW_TRACKING_URI` they go to the embedded store below the home, which needs no server.
 The runs are not nested: MLflow's list collapses nested runs, and their parent shows no charts. The
@@ -12,7 +12,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
@@ -25,18 +25,25 @@ from ackbench.experiments.ledger.documents import why_unreadable, without_versio
 from ackbench.experiments.ledger.trial_manifest import Frozen, Status
 from ackbench.experiments.messages.markdown import code_block, escaped
 from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.orchestration.tracking.cell_runs import cell_runs
 from ackbench.experiments.orchestration.tracking.run_writer import note_tags, write_runs
 from ackbench.experiments.orchestration.tracking.runs import (
     SUMMARY,
+    TRIAL,
     RunContent,
     summary_run,
     trial_run,
 )
-from ackbench.experiments.orchestration.tracking.views import outdated_views, sweep_view, table_view
+from ackbench.experiments.orchestration.tracking.views import (
+    ANSWER_KEY,
+    answer_view,
+    outdated_views,
+    sweep_view,
+)
 from ackbench.experiments.results.lessons.finding import Finding
 from ackbench.experiments.results.lessons.of_sweep import finding_of
 from ackbench.experiments.results.read import SweepResults, read_results
-from ackbench.experiments.sweep.cell_names import varying_axes
+from ackbench.experiments.sweep.cell_names import differing_axes, varying_axes
 from ackbench.experiments.sweep.documents import read_document
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import list_sweeps
@@ -100,19 +107,24 @@ def _track(sweep: SweepFolder, home: Home) -> TrackedSweep:
     with mlflow_errors(home):
         client = open_client(home)
         experiment_id = _experiment_id(client, f"ackbench/{results.experiment}", home)
-        _describe(client, experiment_id, _experiment_note(results))
         _save_views(client, experiment_id, sweep.plan(), contents)
         run_ids = write_runs(client, experiment_id, results.sweep_id, contents)
         _log_artifacts(client, run_ids[SUMMARY], results, sweep)
-    trials = tuple(run_id for key, run_id in run_ids.items() if key != SUMMARY)
-    tracked = TrackedSweep(
+        tracked = _tracked(home, experiment_id, contents, run_ids)
+        _describe(client, experiment_id, _experiment_note(results, tracked))
+    sweep.write_record(sweep.root / TRACKED_FILE, tracked)
+    return tracked
+
+
+def _tracked(
+    home: Home, experiment_id: str, contents: Sequence[RunContent], run_ids: Mapping[str, str]
+) -> TrackedSweep:
+    return TrackedSweep(
         tracking_uri=without_credentials(tracking_uri(home)),
         experiment_id=experiment_id,
         summary_run_id=run_ids[SUMMARY],
-        trial_run_ids=trials,
+        trial_run_ids=tuple(run_ids[one.key] for one in contents if one.tags["kind"] == TRIAL),
     )
-    sweep.write_record(sweep.root / TRACKED_FILE, tracked)
-    return tracked
 
 
 @contextmanager
@@ -224,6 +236,20 @@ def tracked_sweep(sweep: SweepFolder) -> TrackedSweep | None:
         raise LedgerError(f"{path} {why_unreadable(content, damaged)}") from error
 
 
+def newest_tracked(home: Home) -> Iterator[TrackedSweep]:
+    """Yield the ids of the sweeps of a home that are in its embedded store, the newest first.
+
+    A sweep whose file with the ids cannot be read is left out.
+    """
+    for sweep in list_sweeps(home):
+        try:
+            tracked = tracked_sweep(sweep)
+        except LedgerError:
+            continue
+        if tracked and tracked.tracking_uri == embedded_uri(home):
+            yield tracked
+
+
 def page_address(tracked: TrackedSweep, home: Home) -> str | None:
     """Return the address of the page that shows a sweep's runs; `None`: their store has none here.
 
@@ -245,6 +271,19 @@ def charts_link(server: str, sweep_id: str, tracked: TrackedSweep) -> str:
     return (
         f"{server}/#/experiments/{tracked.experiment_id}/runs"
         f"?workflowType=machine_learning&compareRunsMode=CHART&viewStateShareKey={sweep_id}"
+    )
+
+
+def answer_link(server: str, tracked: TrackedSweep) -> str:
+    """Return the address of the answer of an experiment: the saved view of its cells.
+
+    Args:
+        server: the address of MLflow's page.
+        tracked: the ids of one of its sweeps in MLflow.
+    """
+    return (
+        f"{server}/#/experiments/{tracked.experiment_id}/runs"
+        f"?workflowType=machine_learning&viewStateShareKey={ANSWER_KEY}"
     )
 
 
@@ -306,14 +345,15 @@ def _run_contents(sweep: SweepFolder, results: SweepResults) -> list[RunContent]
     ran = [trial for trial in results.trials if trial.status is not Status.REFUSED]
     planned = {spec.trial_id: spec for spec in plan.trials}
     finding = finding_of(sweep, results)
-    summary = summary_run(results, _description(results, finding), finding)
+    axes = differing_axes([spec.cell for spec in plan.trials])
     runs = [
         *(
-            trial_run(trial, planned[trial.trial_id], results.manifests.get(trial.trial_id))
+            trial_run(trial, planned[trial.trial_id], results.manifests.get(trial.trial_id), axes)
             for trial in ran
             if trial.trial_id in planned
         ),
-        summary,
+        *cell_runs(results, axes),
+        summary_run(results, _description(results, finding), finding),
     ]
     return [run.storable() for run in runs]
 
@@ -350,7 +390,10 @@ def _save_views(
     created_ms = min(begins, default=0)
     axes = varying_axes([spec.cell for spec in plan.trials])
     existing = client.get_experiment(experiment_id).tags
-    for view in (table_view(axes), sweep_view(plan.sweep_id, axes, repeats=plan.repeats)):
+    for view in (
+        answer_view(axes, contents),
+        sweep_view(plan.sweep_id, axes, contents, repeats=plan.repeats),
+    ):
         client.set_experiment_tag(experiment_id, view.tag, view.value(created_ms))
     for tag in outdated_views(existing, newest=plan.sweep_id):
         client.delete_experiment_tag(experiment_id, tag)
@@ -365,14 +408,24 @@ def _log_artifacts(
         client.log_artifact(run_id, str(sweep.report))
 
 
-def _experiment_note(results: SweepResults) -> str:
-    """Return the description of an MLflow experiment, Markdown."""
+def _experiment_note(results: SweepResults, tracked: TrackedSweep) -> str:
+    """Return the description of an MLflow experiment, Markdown.
+
+    It begins with links: MLflow's page opens an experiment on traces of language models.
+    """
+    links = {
+        "answer by fault": answer_link("", tracked),
+        "charts of the newest sweep": charts_link("", results.sweep_id, tracked),
+        "its report": report_link("", tracked),
+    }
+    shown = " · ".join(f"[{name}]({link.removeprefix('/')})" for name, link in links.items())
     return (
-        f"{escaped(results.question)}\n\n"
-        "One run per trial (tag `kind` is `trial`) and one summary run per sweep (`summary`) with "
-        "the table and the report. The tag `sweep_id` connects the runs of a sweep: "
-        "`ackbench open mlflow <sweep>` opens its charts. Params have Kafka's property names; "
-        "metrics are `group/name_unit`."
+        f"{shown}\n\n{escaped(results.question)}\n\n"
+        "One run per cell (tag `kind` is `cell`) with the measures of `ackbench schema experiment` "
+        "and the verdict, one per trial (`trial`), and one summary run per sweep (`summary`) with "
+        "the table and the report. The tag `sweep_id` connects the runs of a sweep: `ackbench open "
+        "mlflow <sweep>` opens its charts. Params have Kafka's property names; metrics of trials "
+        "are `group/name_unit`."
     )
 
 

@@ -8,30 +8,35 @@ opens it by its key. The tag's value is JSON with a name, a time and the state o
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ackbench.experiments.ledger.quantities import TRIAL_PLACES
-from ackbench.experiments.orchestration.tracking.runs import TRIAL
+from ackbench.experiments.orchestration.tracking.cell_runs import CELL, VERDICT
+from ackbench.experiments.orchestration.tracking.runs import TRIAL, RunContent
 from ackbench.experiments.sweep.lookup import time_of_sweep
 
 TAG_PREFIX: Final = "mlflow.sharedViewState."
-TABLE_KEY: Final = "ackbench"
-"""Key of the view of all trials of an experiment."""
+ANSWER_KEY: Final = "ackbench"
+"""Key of the view of all cells of an experiment."""
 KEPT_VIEWS: Final = 20
 """Views of sweeps that an experiment keeps: its page loads all of them each time."""
-_SETTINGS: Final = ("acks", "enable.idempotence", "replication.factor", "partitions", "fault")
-_METRICS: Final = {place.name: place.metric for place in TRIAL_PLACES}
-_MEASURES: Final = {
-    _METRICS["lost_high"]: "lost records (upper bound)",
-    _METRICS["duplicates"]: "duplicates",
-    _METRICS["unavailable_ms"]: "longest gap, ms",
-    "latency/ack_p99_ms": "acknowledgement latency p99, ms",
-    _METRICS["reordered"]: "reordered records",
-    _METRICS["throughput_records_per_s"]: "acknowledged records per second",
+_SETTINGS: Final = ("fault", "acks", "enable.idempotence", "replication.factor", "partitions")
+_METRICS: Final = {place.name: place.metric for place in TRIAL_PLACES} | {
+    "ack_p99_ms": "latency/ack_p99_ms"
 }
-_COLUMNS: Final = tuple(_MEASURES)[:4]
+"""The metric of a trial's run, by the name of the measure, which is the metric of a cell's."""
+CHARTS: Final = {
+    "lost_high": "lost records (upper bound)",
+    "duplicates": "duplicates",
+    "unavailable_ms": "longest gap, ms",
+    "ack_p99_ms": "acknowledgement latency p99, ms",
+    "reordered": "reordered records",
+    "throughput_records_per_s": "acknowledged records per second",
+}
+"""The measures that have a chart, with its title; those that come first are also columns."""
+_COLUMNS: Final = tuple(CHARTS)[:4]
 _ALL_RUNS: Final = 1000
 
 
@@ -65,24 +70,33 @@ class SavedView:
         )
 
 
-def table_view(axes: Sequence[str]) -> SavedView:
-    """Return the view of all trials of an experiment: settings, losses and latency as columns."""
-    return SavedView(
-        TABLE_KEY,
-        "ackbench: settings and what was lost",
-        _state(f"tags.kind = '{TRIAL}'", axes),
-    )
+def answer_view(axes: Sequence[str], runs: Sequence[RunContent]) -> SavedView:
+    """Return the view of all cells of an experiment: by fault what settings lost, and the verdict.
+
+    Args:
+        axes: what the cells of the newest sweep differ in.
+        runs: of the newest sweep; what is 0 in all of its cells has no chart.
+    """
+    cells = [run for run in runs if run.tags["kind"] == CELL]
+    state = _state(f"tags.kind = '{CELL}'", axes, cells, {name: name for name in CHARTS})
+    state["selectedColumns"].append(f"tags.`{VERDICT}`")
+    return SavedView(ANSWER_KEY, "ackbench: the answer", state | {"orderByKey": "params.`fault`"})
 
 
-def sweep_view(sweep_id: str, axes: Sequence[str], *, repeats: int) -> SavedView:
+def sweep_view(
+    sweep_id: str, axes: Sequence[str], runs: Sequence[RunContent], *, repeats: int
+) -> SavedView:
     """Return the view of one sweep: a bar for each trial, or for each cell's mean.
 
     Args:
         sweep_id: the sweep; also the view's key.
         axes: what its cells differ in.
+        runs: of the sweep; what is 0 in all of its trials has no chart.
         repeats: trials per cell; several are shown as their mean.
     """
-    state = _state(f"tags.sweep_id = '{sweep_id}' and tags.kind = '{TRIAL}'", axes)
+    trials = [run for run in runs if run.tags["kind"] == TRIAL]
+    search = f"tags.sweep_id = '{sweep_id}' and tags.kind = '{TRIAL}'"
+    state = _state(search, axes, trials, _METRICS)
     if repeats > 1:
         state["groupBy"] = {
             "aggregateFunction": "average",
@@ -108,9 +122,23 @@ def outdated_views(tags: Collection[str], newest: str) -> list[str]:
     return [tag for _, tag in sorted(sweeps)][: -(KEPT_VIEWS - 1)]
 
 
-def _state(search: str, axes: Sequence[str]) -> dict[str, Any]:
-    """Return the state of the page; what it does not name has MLflow's defaults."""
+def _state(
+    search: str, axes: Sequence[str], runs: Sequence[RunContent], metrics: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the state of the page; what it does not name has MLflow's defaults.
+
+    Args:
+        search: the filter of the runs.
+        axes: settings with a column, beside those that always have one.
+        runs: those that the view shows now; what is 0 in all of them has no chart.
+        metrics: of the runs, by the name of the measure.
+    """
     settings = dict.fromkeys([*_SETTINGS, *axes])
+    charts = {
+        metrics[measure]: title
+        for measure, title in CHARTS.items()
+        if any(run.metrics.get(metrics[measure]) for run in runs)
+    }
     section = "ackbench"
     return {
         "searchFilter": search,
@@ -118,7 +146,7 @@ def _state(search: str, axes: Sequence[str]) -> dict[str, Any]:
         "orderByAsc": True,
         "selectedColumns": [
             *(f"params.`{name}`" for name in settings),
-            *(f"metrics.`{name}`" for name in _COLUMNS),
+            *(f"metrics.`{metrics[name]}`" for name in _COLUMNS),
         ],
         "runsHiddenMode": "SHOW_ALL",
         "isAccordionReordered": True,  # or else sections are sorted by name
@@ -143,6 +171,6 @@ def _state(search: str, axes: Sequence[str]) -> dict[str, Any]:
                 "deleted": False,
                 "isGenerated": False,
             }
-            for number, (metric, title) in enumerate(_MEASURES.items())
+            for number, (metric, title) in enumerate(charts.items())
         ],
     }

@@ -111,7 +111,7 @@ def test_mlflow_gets_no_control_characters(text: str) -> None:
     results = results_saying(text)
     trial = next(trial for trial in results.trials if trial.attempted)
     spec = EVIDENCE.plan.trial(trial.trial_id)
-    for run in (summary_run(results, text), trial_run(trial, spec, None)):
+    for run in (summary_run(results, text), trial_run(trial, spec, None, [*spec.cell])):
         shown = run.storable()
         texts = [shown.name, *shown.tags.values(), *shown.params.values(), *shown.tags]
         assert acting("".join(texts)) == []

@@ -118,5 +118,6 @@ def test_show_and_mlflow_name_the_trial(tmp_path: Any) -> None:
         if one.startswith("overloaded: ")
     )
     assert trial.trial_id in line
-    run = trial_run(trial, data.plan.trial(trial.trial_id), data.manifests[trial.trial_id])
+    spec = data.plan.trial(trial.trial_id)
+    run = trial_run(trial, spec, data.manifests[trial.trial_id], [])
     assert run.metrics["generator/overloaded"] == 1

@@ -1,28 +1,56 @@
-"""The metrics of the summary run."""
+"""The runs of trials, cells and sweeps as plain values."""
 
 from __future__ import annotations
 
-from support.builders.findings import finding_input, planted_truth
+from support.builders.sweeps import DUPLICATING, LOSING, SAFE, Truth, a_cell, measured_sweep
 
-from ackbench.experiments.orchestration.tracking.runs import verdict_metrics
+from ackbench.experiments.orchestration.tracking.cell_runs import cell_runs
+from ackbench.experiments.orchestration.tracking.runs import RunContent, trial_run
+from ackbench.experiments.verdicts.statistics import share
 
-MLFLOW_NAME_LIMIT = 250
+
+def runs_of_cells(*truths: Truth) -> list[RunContent]:
+    """Return the runs of a sweep's cells."""
+    data = measured_sweep(truths)
+    return list(cell_runs(data.results, data.axes))
 
 
-def test_long_cell_names_are_cut_to_unique_names_within_mlflows_limit() -> None:
-    """Names that differ only after the cut stay distinct."""
-    results = finding_input(planted_truth({"acks": 1}), planted_truth({"acks": "all"})).results
-    cells = [
-        cell.model_copy(
-            update={"label": f"{'controller.quorum.fetch.timeout.ms=1500 ' * 9}{place}"}
-        )
-        for place, cell in enumerate(results.cells)
+def test_the_name_of_a_run_has_what_the_cells_differ_in() -> None:
+    """What all of them share would only make it longer."""
+    data = measured_sweep((LOSING, SAFE))
+    spec = data.plan.trials[1]
+    trial = next(one for one in data.results.trials if one.trial_id == spec.trial_id)
+
+    assert [run.name for run in cell_runs(data.results, data.axes)] == [
+        "acks=1 idem=off",
+        "acks=all idem=on",
     ]
-    names = [
-        name
-        for name, _ in verdict_metrics(results.model_copy(update={"cells": tuple(cells)}))
-        if name.startswith("loss_share_high/")
-    ]
+    assert trial_run(trial, spec, None, data.axes).name == "acks=1 idem=off #2"
 
-    assert len(set(names)) == len(names) == sum(cell.loss is not None for cell in cells) > 1
-    assert max(map(len, names)) <= MLFLOW_NAME_LIMIT
+
+def test_a_cell_has_the_sums_of_its_trials_and_the_shares_with_their_interval() -> None:
+    """Four of five trials lost records."""
+    (run,) = runs_of_cells(LOSING)
+    shares = {"loss": share(4, 5), "duplication": share(1, 5), "reordering": share(0, 5)}
+
+    assert run.metrics["lost_high"] == sum(LOSING.lost)
+    assert run.metrics["sealed_trials"] == 5
+    for name, expected in shares.items():
+        assert run.metrics[f"{name}_share"] == expected.seen / 5
+        assert run.metrics[f"{name}_share_low"] == expected.interval.low
+        assert run.metrics[f"{name}_share_high"] == expected.interval.high
+
+
+def test_the_verdict_of_a_cell_names_the_worst_first() -> None:
+    """What is not guaranteed and was seen comes before what is unknown."""
+    losing, duplicating = (run.tags["verdict"] for run in runs_of_cells(LOSING, DUPLICATING))
+
+    assert losing.startswith("not guaranteed: no acked loss")
+    assert duplicating.startswith("not guaranteed: no duplicates")
+
+
+def test_cells_have_keys_of_their_own() -> None:
+    """A run is found again by its key when the sweep is tracked again."""
+    runs = runs_of_cells(*(Truth(a_cell(1, partitions=n), (0,), (0,)) for n in (1, 3, 6)))
+
+    assert len({run.key for run in runs}) == 3

@@ -17,19 +17,16 @@ from support.golden_files import Says
 from ackbench.experiments.ledger.seal import seal
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence, ProducerSummary, TrialManifest
 from ackbench.experiments.orchestration.tracking import store
-from ackbench.experiments.orchestration.tracking.runs import RunContent, summary_run, trial_run
+from ackbench.experiments.orchestration.tracking.runs import RunContent, trial_run
 from ackbench.experiments.results.models import (
-    CellResult,
     Fates,
     FaultResult,
     Latencies,
     Quantiles,
-    SweepResults,
     TrialResult,
 )
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Plan, RefusedCell, TrialSpec
-from ackbench.experiments.verdicts.statistics import share
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.machine.home import Home
 
@@ -106,7 +103,7 @@ def run_of(home: Home, trial_id: str) -> Any:
     return next(run for run in runs(home) if run.data.tags["trial_id"] == trial_id)
 
 
-def test_there_is_one_run_per_trial_and_a_summary_and_none_is_nested(
+def test_there_is_one_run_per_trial_and_cell_and_a_summary_and_none_is_nested(
     tracked: tuple[Home, SweepFolder, store.TrackedSweep],
 ) -> None:
     """A trial that never ran has no run. MLflow's list would collapse nested runs."""
@@ -114,6 +111,7 @@ def test_there_is_one_run_per_trial_and_a_summary_and_none_is_nested(
     assert sorted(run.data.tags["trial_id"] for run in found) == [
         "000-abcdef",
         "001-abcdef",
+        "cell acks=1 number=0",
         "summary",
     ]
     assert not any("mlflow.parentRunId" in run.data.tags for run in found)
@@ -193,34 +191,6 @@ def test_the_summary_has_the_verdicts_and_the_results_of_the_controls(
     assert summary.data.metrics["verdict/unknown"] == 2
 
 
-def test_shares_and_their_bounds_are_metrics_of_the_summary() -> None:
-    """Their names contain only characters that MLflow allows; each kind has a chart."""
-    cell = CellResult(
-        cell={"acks": 1},
-        label="acks=1 RF=3 a/b",
-        planned_trials=5,
-        loss=share(2, 5),
-        duplication=None,
-    )
-    results = SweepResults(
-        sweep_id="s",
-        experiment="e",
-        question="?",
-        seed=1,
-        trials=(),
-        cells=(cell,),
-        pending=(),
-        unmeasured=(),
-    )
-    metrics = summary_run(results, "page").metrics
-    bounds = share(2, 5).interval
-    assert {name: value for name, value in metrics.items() if "share" in name} == {
-        "loss_share/acks_1 RF_3 a_b": 0.4,
-        "loss_share_low/acks_1 RF_3 a_b": bounds.low,
-        "loss_share_high/acks_1 RF_3 a_b": bounds.high,
-    }
-
-
 def test_a_locked_database_is_one_line_with_its_holder_and_the_sweep_is_tracked_later(
     tracked: tuple[Home, SweepFolder, store.TrackedSweep], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,7 +208,7 @@ def test_tracking_again_adds_nothing(tracked: tuple[Home, SweepFolder, store.Tra
     """The runs stay the same, and each metric keeps its single value."""
     home, sweep, first = tracked
     assert store.track(sweep, home) == first
-    assert len(runs(home)) == 3
+    assert len(runs(home)) == 4
     from mlflow.tracking import MlflowClient
 
     history = MlflowClient(store.embedded_uri(home)).get_metric_history(
@@ -265,7 +235,7 @@ def test_a_resumed_trial_replaces_its_failed_run(
         "sealed",
         False,
     )
-    assert len(runs(home)) == 3
+    assert len(runs(home)) == 4
 
 
 def test_the_experiment_has_a_description(
@@ -275,8 +245,22 @@ def test_the_experiment_has_a_description(
     home, sweep, ids = tracked
     note = store.open_client(home).get_experiment(ids.experiment_id).tags["mlflow.note.content"]
 
-    assert note.startswith(sweep.plan().question)
+    assert note.startswith(f"[answer by fault](#/experiments/{ids.experiment_id}/runs?")
+    assert sweep.plan().question in note
     assert "ackbench open mlflow" in note
+
+
+def test_the_newest_sweep_that_is_tracked_leads_to_the_answer_of_its_experiment(
+    tracked: tuple[Home, SweepFolder, store.TrackedSweep],
+) -> None:
+    """The view of all cells has a key of its own."""
+    home, _, ids = tracked
+
+    assert next(store.newest_tracked(home)) == ids
+    assert store.answer_link("http://127.0.0.1:5000", ids) == (
+        f"http://127.0.0.1:5000/#/experiments/{ids.experiment_id}/runs"
+        "?workflowType=machine_learning&viewStateShareKey=ackbench"
+    )
 
 
 def test_the_link_opens_the_charts_of_this_sweep_only(
@@ -373,7 +357,7 @@ def run_of_spec(spec: TrialSpec, **changes: Any) -> RunContent:
             for n, p99 in enumerate((5, 9))
         ),
     )
-    return trial_run(TrialResult(**{**measured, **changes}), spec, record)
+    return trial_run(TrialResult(**{**measured, **changes}), spec, record, [])
 
 
 def test_metric_names_are_group_slash_name_and_unit() -> None:

@@ -9,7 +9,8 @@ from support.builders.records import a_spec
 
 from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.orchestration.tracking import views
-from ackbench.experiments.orchestration.tracking.runs import TRIAL
+from ackbench.experiments.orchestration.tracking.cell_runs import CELL
+from ackbench.experiments.orchestration.tracking.runs import TRIAL, RunContent
 from ackbench.experiments.sweep.cell_names import varying_axes
 
 SWEEP_ID = "quick-20260101T000000-abcd"
@@ -23,9 +24,35 @@ def state_of(view: views.SavedView) -> dict[str, Any]:
     return state
 
 
+def a_run(kind: str, metrics: dict[str, float]) -> RunContent:
+    """Return a run of a trial or of a cell."""
+    return RunContent(name="a run", tags={"kind": kind, "trial_id": "a"}, metrics=metrics)
+
+
+def test_what_is_0_in_all_runs_has_no_chart() -> None:
+    """Bars that are all 0 tell nothing; runs of another kind do not count."""
+    runs = [
+        a_run(TRIAL, {"loss/lost_high_records": 0.0, "duplicates/duplicates": 3.0}),
+        a_run(TRIAL, {"loss/lost_high_records": 0.0}),
+        a_run(CELL, {"loss/lost_high_records": 9.0}),
+    ]
+    charts = state_of(views.sweep_view(SWEEP_ID, [], runs, repeats=1))["compareRunCharts"]
+
+    assert [chart["metricKey"] for chart in charts] == ["duplicates/duplicates"]
+
+
+def test_the_answer_is_of_all_cells_by_fault_and_ends_with_the_verdict() -> None:
+    """What each sweep of the experiment said of the same settings stands together."""
+    state = state_of(views.answer_view(["acks"], []))
+
+    assert state["searchFilter"] == f"tags.kind = '{CELL}'"
+    assert state["orderByKey"] == "params.`fault`"
+    assert state["selectedColumns"][-1] == "tags.`verdict`"
+
+
 def test_the_view_of_a_sweep_shows_all_its_trials_and_no_other_sweep() -> None:
     """MLflow hides all but ten runs by default."""
-    state = state_of(views.sweep_view(SWEEP_ID, ["acks"], repeats=1))
+    state = state_of(views.sweep_view(SWEEP_ID, ["acks"], [], repeats=1))
 
     assert state["searchFilter"] == f"tags.sweep_id = '{SWEEP_ID}' and tags.kind = '{TRIAL}'"
     assert state["runsHiddenMode"] == "SHOW_ALL"
@@ -34,25 +61,25 @@ def test_the_view_of_a_sweep_shows_all_its_trials_and_no_other_sweep() -> None:
 
 def test_several_trials_of_a_cell_are_one_bar() -> None:
     """Their mean."""
-    (key,) = state_of(views.sweep_view(SWEEP_ID, [], repeats=3))["groupBy"]["groupByKeys"]
+    (key,) = state_of(views.sweep_view(SWEEP_ID, [], [], repeats=3))["groupBy"]["groupByKeys"]
 
     assert key["groupByData"] == "cell"
 
 
 def test_the_table_has_the_settings_that_every_reader_asks_for_and_the_experiments_own() -> None:
     """Each once."""
-    columns = state_of(views.table_view(["copy.delivery", "acks"]))["selectedColumns"]
+    columns = state_of(views.answer_view(["copy.delivery", "acks"], []))["selectedColumns"]
 
     assert columns[:6] == [
+        "params.`fault`",
         "params.`acks`",
         "params.`enable.idempotence`",
         "params.`replication.factor`",
         "params.`partitions`",
-        "params.`fault`",
         "params.`copy.delivery`",
     ]
-    assert "metrics.`loss/lost_high_records`" in columns
-    assert "metrics.`latency/ack_p99_ms`" in columns
+    assert "metrics.`lost_high`" in columns
+    assert "metrics.`ack_p99_ms`" in columns
 
 
 def test_axes_that_are_the_same_in_all_cells_are_not_columns() -> None:
@@ -70,8 +97,10 @@ def test_axes_that_are_the_same_in_all_cells_are_not_columns() -> None:
 def test_the_tag_is_within_the_limit_of_mlflow() -> None:
     """It refuses a longer one."""
     axes = [f"workload.a_long_name_of_an_axis_{number}" for number in range(12)]
+    metrics = {"loss/lost_high_records": 1.0, "duplicates/duplicates": 1.0}
+    runs = [a_run(TRIAL, metrics)]
 
-    assert len(views.sweep_view(SWEEP_ID, axes, repeats=3).value(1)) < MAX_TAG_LENGTH
+    assert len(views.sweep_view(SWEEP_ID, axes, runs, repeats=3).value(1)) < MAX_TAG_LENGTH
 
 
 def test_only_the_views_of_the_newest_sweeps_are_kept() -> None:
@@ -80,7 +109,7 @@ def test_only_the_views_of_the_newest_sweeps_are_kept() -> None:
         f"{views.TAG_PREFIX}quick-202601{day:02d}T000000-{31 - day:04x}" for day in range(1, 31)
     ]
     others = [
-        f"{views.TAG_PREFIX}{views.TABLE_KEY}",
+        f"{views.TAG_PREFIX}{views.ANSWER_KEY}",
         f"{views.TAG_PREFIX}a1b2",
         "mlflow.note.content",
     ]
