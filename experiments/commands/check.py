@@ -17,6 +17,7 @@ from ackbench.experiments.results.checkup.diagnosis import Diagnosis, diagnose
 from ackbench.experiments.results.checkup.files.found import FoundFile
 from ackbench.experiments.results.checkup.files.text import text_of
 from ackbench.experiments.results.checkup.fixing import changes_of, fixed
+from ackbench.experiments.results.checkup.own_names import named_changes
 from ackbench.experiments.results.checkup.policy import broken_rules, read_policy
 from ackbench.experiments.results.checkup.seen import seen_trials, stored_trials
 from ackbench.experiments.results.checkup.text import (
@@ -135,7 +136,8 @@ def _fix(files: Sequence[FoundFile], advised: Sequence[Change]) -> None:
             replace_file(path, result.text)
             echo_error(f"{path}: {'; '.join(result.done)}")
         for change in result.by_hand:
-            echo_error(f"{file.path.name}: {change} has no place in it: set it by hand")
+            named = named_changes([change], [file])
+            echo_error(f"{file.path.name}: {named} has no place in it: set it by hand")
 
 
 def _parse(text: str, diagnosis: Diagnosis) -> tuple[Guarantee, str | None]:

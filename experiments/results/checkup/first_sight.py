@@ -86,7 +86,8 @@ def _one_volume(seen: Seen) -> str | None:
     brokers = sum(node.count for node in seen.brokers)
     volumes = Counter(volume for node in seen.brokers for volume in node.volumes or ())
     shared = [one for one, times in volumes.items() if times == len(seen.brokers)]
-    if len(seen.brokers) > 1 and shared:
+    each_has_its_own = any(node.count > 1 and not node.share_volumes for node in seen.brokers)
+    if brokers > 1 and shared and not each_has_its_own:
         return (
             f"{format_count(brokers, 'broker')} share the volume {shared[0]}: one disk holds every "
             "replica, and a second broker finds the log directory locked"

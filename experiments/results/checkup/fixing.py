@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ackbench.experiments.results.checkup.changes import Change
-from ackbench.experiments.results.checkup.configuration import OF_BROKER
 from ackbench.experiments.results.checkup.files.found import FoundFile, FoundSetting, Scope
+from ackbench.experiments.results.checkup.own_names import place_of
 
 _ENVIRONMENT: Final = ("KAFKA_CFG_", "KAFKA_", "CONNECT_")
 
@@ -21,7 +21,7 @@ class Fixed:
     text: str
     done: tuple[str, ...]
     """The changes, each with its line."""
-    by_hand: tuple[str, ...]
+    by_hand: tuple[Change, ...]
     """Changes that this file has no place for."""
 
 
@@ -39,13 +39,12 @@ def fixed(text: str, file: FoundFile, changes: Sequence[Change]) -> Fixed:
     lines = text.split("\n")
     done, by_hand, added = [], [], []
     for change in changes:
-        scope, name = _place(change, file)
-        own = [one for one in file.settings if (one.scope, one.name) == (scope, name) and one.line]
-        own += [
+        scope, name = place_of(change, file) or (change.scope, change.name)
+        settings = [*file.settings, *(one for node in file.nodes for one in node.settings)]
+        own = [
             one
-            for node in file.nodes
-            for one in node.settings
-            if (one.scope, one.name) == (scope, name) and one.line
+            for one in settings
+            if (one.scope, one.name, one.file) == (scope, name, file.path.name) and one.line
         ]
         replaced = [one for one in own if _replace(lines, one, change.value)]
         sibling = next(_siblings(lines, file, scope), None)
@@ -56,26 +55,16 @@ def fixed(text: str, file: FoundFile, changes: Sequence[Change]) -> Fixed:
             added.append((sibling.line or 1, _like(lines, sibling, name, change.value)))
             done.append(f"after line {sibling.line}: {name}={change.value}")
         else:
-            by_hand.append(str(change))
+            by_hand.append(change)
     for line, new in sorted(added, reverse=True):
         lines.insert(line, new)
     return Fixed("\n".join(lines), tuple(done), tuple(by_hand))
 
 
-def _place(change: Change, file: FoundFile) -> tuple[str, str]:
-    """Return the scope and the name of a change in a file: a broker's default of a topic's."""
-    scopes = {one.scope for one in file.settings}
-    if change.scope == "cluster":
-        return "broker", "default.replication.factor"
-    if change.scope == "topic" and "topic" not in scopes and "broker" in scopes:
-        return "broker", OF_BROKER.get(change.name, change.name)
-    return change.scope, change.name
-
-
 def _siblings(lines: Sequence[str], file: FoundFile, scope: str) -> Iterator[FoundSetting]:
     """Yield settings whose line has their name and their value, so that another can be like it."""
     for one in file.settings:
-        if one.scope == scope and one.line and one.value:
+        if one.scope == scope and one.file == file.path.name and one.line and one.value:
             line = lines[one.line - 1]
             if _spelled(line, one.name) and one.value in line and not line.endswith("\\"):
                 yield one

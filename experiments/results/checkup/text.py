@@ -13,9 +13,10 @@ from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.results.checkup.changes import Change, ChangeSearch, Improvement
 from ackbench.experiments.results.checkup.configuration import OF_BROKER, Configuration
 from ackbench.experiments.results.checkup.diagnosis import Diagnosis
-from ackbench.experiments.results.checkup.files.found import FoundFile
+from ackbench.experiments.results.checkup.files.found import FoundFile, FoundSetting
 from ackbench.experiments.results.checkup.files.names import decides_nothing
 from ackbench.experiments.results.checkup.first_sight import first_sight
+from ackbench.experiments.results.checkup.own_names import named_changes
 from ackbench.experiments.results.checkup.seen import SeenTrials
 from ackbench.experiments.results.checkup.shown_by import command_that_shows
 from ackbench.experiments.sweep.client_kinds import traits_of
@@ -71,7 +72,7 @@ def report_lines(
         if rest > 0:
             yield f"  - and {rest} more with --json"
         yield ""
-    yield from _answer(diagnosis, search)
+    yield from _answer(diagnosis, search, files)
     yield ""
     yield from _family_table(diagnosis, columns)
     yield ""
@@ -85,7 +86,9 @@ def report_lines(
 _MOST_SIGHTS: Final = 6
 
 
-def _answer(diagnosis: Diagnosis, search: ChangeSearch) -> Iterator[str]:
+def _answer(
+    diagnosis: Diagnosis, search: ChangeSearch, files: Sequence[FoundFile]
+) -> Iterator[str]:
     """Yield what may happen, in a line for each guarantee that counts, and what helps most."""
     same: dict[tuple[str, ...], list[str]] = {}
     counts = {}
@@ -106,7 +109,7 @@ def _answer(diagnosis: Diagnosis, search: ChangeSearch) -> Iterator[str]:
         yield f"{subject}: not excluded under {len(faults)} of {tested}: {named}"
     best = _most_helpful(diagnosis, search)
     if best:
-        changes = format_list([str(change) for change in best.changes])
+        changes = named_changes(best.changes, files)
         costs = _costs(best)
         yield (
             f"what helps most: {changes}"
@@ -181,6 +184,15 @@ def _cell(guaranteed: Sequence[bool] | None) -> str:
     return f"{sum(guaranteed)}/{len(guaranteed)}" if any(guaranteed) else "none"
 
 
+def _place(setting: FoundSetting, file: FoundFile) -> str:
+    """Return the line of a setting in its file, or where else it is from."""
+    return (
+        f"line {setting.line}"
+        if setting.where == f"{file.path.name}:{setting.line}"
+        else setting.where
+    )
+
+
 def _taken(files: Sequence[FoundFile]) -> Iterator[str]:
     """Yield which settings were taken from where."""
     for file in files:
@@ -188,7 +200,7 @@ def _taken(files: Sequence[FoundFile]) -> Iterator[str]:
         scope_of = attrgetter("scope")
         for scope, settings in groupby(sorted(file.settings, key=scope_of), scope_of):
             texts = [
-                f"{one.name}={one.value} ({'line ' + str(one.line) if one.line else one.file})"
+                f"{one.name}={one.value} ({_place(one, file)})"
                 for one in settings
                 if not decides_nothing(one.name)
             ]

@@ -34,6 +34,7 @@ _SPRING_NAMES: Final[Mapping[str, str]] = {
     "max-poll-interval": "max.poll.interval.ms",
 }
 """Names that are not Kafka's with `-` in place of `.`."""
+_CLOUD: Final = "spring.cloud.stream.kafka.binder."
 _BINDER: Final = r"spring\.cloud\.stream\.kafka\.binder\."
 REPLICATION: Final = "replication factor"
 PARTITIONS: Final = "partitions"
@@ -74,6 +75,10 @@ class Framework:
     recognised_by: tuple[str, ...]
     """Patterns of fnmatch(3); a file with such a name is one of this framework."""
     rules: tuple[NamePattern, ...]
+    writes: Mapping[Scope, str]
+    """The name with which it sets a property, with `{}` in place of Kafka's name."""
+    writes_itself: Mapping[str, str] = field(default_factory=dict)
+    """Names of its own for some properties, by scope and Kafka's name."""
     sets: Mapping[Scope, Mapping[str, str]] = field(default_factory=dict)
     """What it sets itself where the file does not, for the clients that the file has."""
     kebab: bool = False
@@ -85,6 +90,13 @@ class Framework:
     note: str | None = None
     options: tuple[OwnOption, ...] = ()
     """Those of its own that lose or repeat records."""
+
+    def spelling(self, scope: Scope, name: str, value: str) -> str | None:
+        """Return a setting as its file has it; `None`: it has no clients of this scope."""
+        if scope not in self.writes:
+            return None
+        written = self.writes_itself.get(f"{scope} {name}") or self.writes[scope].format(name)
+        return f"{written}={value}"
 
 
 _CONNECT_SETS: Final[Mapping[Scope, Mapping[str, str]]] = {
@@ -107,6 +119,11 @@ FRAMEWORKS: Final = (
         title="Spring Cloud Stream",
         source="docs.spring.io/spring-cloud-stream/reference/kafka/kafka-binder/config-options.html",
         recognised_by=("spring.cloud.stream.kafka.*",),
+        writes={
+            "producer": f"{_CLOUD}producer-properties.{{}}",
+            "consumer": f"{_CLOUD}consumer-properties.{{}}",
+        },
+        writes_itself={"producer acks": f"{_CLOUD}required-acks"},
         rules=(
             NamePattern(_BINDER + r"required-acks", _PRODUCER, "acks"),
             NamePattern(_BINDER + r"replication-factor", (), REPLICATION),
@@ -137,6 +154,15 @@ FRAMEWORKS: Final = (
         title="Spring Boot",
         source="docs.spring.io/spring-boot/appendix/application-properties/index.html (kafka)",
         recognised_by=("spring.kafka.*",),
+        writes={
+            "producer": "spring.kafka.producer.properties.{}",
+            "consumer": "spring.kafka.consumer.properties.{}",
+        },
+        writes_itself={
+            "producer acks": "spring.kafka.producer.acks",
+            "producer retries": "spring.kafka.producer.retries",
+            "consumer auto.offset.reset": "spring.kafka.consumer.auto-offset-reset",
+        },
         rules=(
             NamePattern(r"spring\.kafka\.producer\.properties\.(.+)", _PRODUCER),
             NamePattern(r"spring\.kafka\.consumer\.properties\.(.+)", _CONSUMER),
@@ -153,6 +179,10 @@ FRAMEWORKS: Final = (
         title="SmallRye Reactive Messaging (Quarkus)",
         source="smallrye.io/smallrye-reactive-messaging: Kafka connector, attributes",
         recognised_by=("mp.messaging.outgoing.*", "mp.messaging.incoming.*"),
+        writes={
+            "producer": "mp.messaging.outgoing.CHANNEL.{}",
+            "consumer": "mp.messaging.incoming.CHANNEL.{}",
+        },
         rules=(
             NamePattern(r"mp\.messaging\.outgoing\.[^.]+\.(.+)", _PRODUCER),
             NamePattern(r"mp\.messaging\.incoming\.[^.]+\.(.+)", _CONSUMER),
@@ -174,6 +204,10 @@ FRAMEWORKS: Final = (
         title="Micronaut",
         source="micronaut-projects.github.io/micronaut-kafka: kafkaConfiguration",
         recognised_by=("kafka.producers.*", "kafka.consumers.*"),
+        writes={
+            "producer": "kafka.producers.default.{}",
+            "consumer": "kafka.consumers.default.{}",
+        },
         rules=(
             NamePattern(r"kafka\.producers\.[^.]+\.(.+)", _PRODUCER),
             NamePattern(r"kafka\.consumers\.[^.]+\.(.+)", _CONSUMER),
@@ -185,12 +219,14 @@ FRAMEWORKS: Final = (
         title="Debezium Server",
         source="debezium.io/documentation/reference/operations/debezium-server.html (kafka)",
         recognised_by=("debezium.sink.kafka.*",),
+        writes={"producer": "debezium.sink.kafka.producer.{}"},
         rules=(NamePattern(r"debezium\.sink\.kafka\.producer\.(.+)", _PRODUCER),),
     ),
     Framework(
         title="Kafka Connect, a connector",
         source=_CONNECT_SOURCE,
         recognised_by=("connector.class",),
+        writes={"producer": "producer.override.{}", "consumer": "consumer.override.{}"},
         rules=(
             NamePattern(r"producer\.override\.(.+)", _PRODUCER),
             NamePattern(r"consumer\.override\.(.+)", _CONSUMER),
@@ -213,6 +249,7 @@ FRAMEWORKS: Final = (
         title="Kafka Connect, a worker",
         source=_CONNECT_SOURCE,
         recognised_by=("offset.storage.*", "config.storage.topic", "plugin.path", "key.converter"),
+        writes={"producer": "producer.{}", "consumer": "consumer.{}"},
         rules=(
             NamePattern(r"producer\.(.+)", _PRODUCER),
             NamePattern(r"consumer\.(.+)", _CONSUMER),
@@ -260,6 +297,7 @@ def _framework_of(pairs: Sequence[tuple[LineText, str]]) -> Framework | None:
 def _take(pairs: Sequence[tuple[LineText, str]], taking: Taking, framework: Framework) -> None:
     clients = set(framework.always)
     taking.has_kafkas_names = False
+    taking.spelling = framework.spelling
     shape: dict[str, int] = {}
     # A name with a profile of Quarkus comes after the same name without one, and counts.
     for name, text in sorted(pairs, key=lambda pair: pair[0].startswith("%")):

@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from ackbench.experiments.messages.phrases import format_list, list_some
+from ackbench.experiments.messages.phrases import format_list
 from ackbench.experiments.results.checkup.files.applications import take_framework
+from ackbench.experiments.results.checkup.files.compose_files import ComposeFiles
 from ackbench.experiments.results.checkup.files.found import (
     FoundFile,
     FoundNode,
     FoundTopic,
+    Scope,
     Taking,
 )
 from ackbench.experiments.results.checkup.files.names import (
@@ -71,15 +74,12 @@ def read_compose(document: Mapping[str, Any], path: Path) -> FoundFile:
         InputError: no service is one of Kafka's.
     """
     taking = Taking(path, "Docker Compose")
+    compose = ComposeFiles(path, mapping(document["services"]), taking.note)
     others: list[str] = []
-    extended: list[str] = []
-    for name, service in mapping(document["services"]).items():
+    for name in compose.services:
+        service = compose.service(name)
         image = str(at(service, "image") or "")
-        variables = _resolved(_environment(at(service, "environment")), taking)
-        if at(service, "env_file"):
-            taking.note(f"{name}: env_file is not followed; give that file too")
-        if at(service, "extends"):
-            extended.append(str(name))
+        variables = _resolved(compose.variables(name, service), taking)
         command = at(service, "command") or at(service, "entrypoint")
         if _is_broker(image, variables, command):
             replicas = str(at(service, "deploy", "replicas") or at(service, "scale") or 1)
@@ -90,13 +90,10 @@ def read_compose(document: Mapping[str, Any], path: Path) -> FoundFile:
                 variables,
                 count=int(replicas) if replicas.isdecimal() else 1,
                 volumes=None if at(service, "extends") else _volumes(str(name), service),
+                share_volumes=True,
             )
         elif not _take_connect(taking, variables):
             others.append(str(name))
-    if extended:
-        taking.note(
-            f"extends is not followed ({list_some(extended)}); `docker compose config` prints all"
-        )
     others = [one for one in others if not _ZOOKEEPER_NAME.match(one)]
     share_settings(taking)
     if taking.nodes or taking.settings:
@@ -204,14 +201,6 @@ def take_workload(document: Mapping[str, Any], taking: Taking) -> None:
             _take_connect(taking, variables)
 
 
-def _environment(value: object) -> dict[LineText, str]:
-    """Return the variables of a service, written as a mapping or as a list of `NAME=value`."""
-    if isinstance(value, dict):
-        return {name: "" if one is None else str(one) for name, one in value.items()}
-    pairs = [(str(one).partition("="), line_of(one) or 1) for one in items(value)]
-    return {LineText(name, line): text for (name, _, text), line in pairs}
-
-
 def _resolved(variables: Mapping[LineText, str], taking: Taking) -> dict[LineText, str]:
     """Return the variables with `${NAME:-default}` as its default; those without one left out."""
     resolved = {}
@@ -273,18 +262,21 @@ def _take_node(
     *,
     count: int = 1,
     volumes: tuple[str, ...] | None,
+    share_volumes: bool = False,
 ) -> None:
     """Take a node, and the topics that its image makes."""
     settings, of_image = [], []
     for variable, value in variables.items():
         setting = property_of_variable(variable)
         if setting is not None:
-            settings.append(taking.setting("broker", setting, value, variable.line))
+            settings.append(taking.setting("broker", setting, value, variable.line, variable.file))
         elif variable == "KAFKA_CREATE_TOPICS":
             _take_topics(taking, value)
         elif variable.startswith("KAFKA_"):
             of_image.append(str(variable))
     taking.leave("variables of the image", of_image)
+    bitnamis = any(variable.startswith("KAFKA_CFG_") for variable in variables)
+    taking.spelling = partial(_as_variable, "KAFKA_CFG_" if bitnamis else "KAFKA_")
     given = {one.name: one.value for one in settings}
     roles = _ROLES & {one.strip() for one in given.get("process.roles", "broker").split(",")}
     taking.nodes.append(
@@ -294,6 +286,7 @@ def _take_node(
             roles=frozenset(roles) or frozenset({"broker"}),
             settings=tuple(settings),
             volumes=volumes,
+            share_volumes=share_volumes,
         )
     )
     taking.kafka_version = taking.kafka_version or _version_of(image)
@@ -301,6 +294,10 @@ def _take_node(
         for setting, value in _OF_SAMPLE_FILE.items():
             if setting not in given:
                 taking.default("broker", setting, value, "the image")
+
+
+def _as_variable(prefix: str, scope: Scope, name: str, value: str) -> str | None:
+    return f"{prefix}{name.upper().replace('.', '_')}={value}" if scope == "broker" else None
 
 
 def _take_topics(taking: Taking, value: str) -> None:
@@ -334,7 +331,14 @@ def _take_connect(taking: Taking, variables: Mapping[LineText, str]) -> bool:
         for name, value in variables.items()
         if name.startswith("CONNECT_")
     ]
-    return take_framework(pairs, taking)
+    taken = take_framework(pairs, taking)
+    if taken:
+        taking.spelling = _as_connect
+    return taken
+
+
+def _as_connect(scope: Scope, name: str, value: str) -> str:
+    return f"CONNECT_{scope.upper()}_{name.upper().replace('.', '_')}={value}"
 
 
 def share_settings(taking: Taking) -> None:
@@ -351,7 +355,7 @@ def share_settings(taking: Taking) -> None:
     }
     for one in brokers[0].settings:
         if one.name in shared:
-            taking.take("broker", one.name, one.value, one.line)
+            taking.take_found(one)
     differing = sorted(
         {
             one.name
@@ -368,7 +372,7 @@ def share_settings(taking: Taking) -> None:
         taking.note(f"brokers differ in {name}: {format_list(texts)}; the first one's counts")
         for setting in brokers[0].settings:
             if setting.name == name:
-                taking.take("broker", name, setting.value, setting.line)
+                taking.take_found(setting)
 
 
 _DECIDING: Final = (

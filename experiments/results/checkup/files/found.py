@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
@@ -13,6 +13,13 @@ from ackbench.infra.errors import InputError
 Scope = Literal["broker", "topic", "producer", "consumer"]
 SCOPES: Final[tuple[Scope, ...]] = ("broker", "topic", "producer", "consumer")
 CLIENTS: Final[tuple[Scope, ...]] = ("producer", "consumer")
+
+
+Spelling = Callable[[Scope, str, str], str | None]
+"""Returns a setting, given by scope, name and value, as a product writes it.
+
+`None`: the product has no option for it.
+"""
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,8 @@ class FoundNode:
     settings: tuple[FoundSetting, ...] = ()
     volumes: tuple[str, ...] | None = None
     """What it keeps its data in, a name for each; `None`: the file does not say."""
+    share_volumes: bool = False
+    """Whether several that are equal have the same volumes, not one each."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,8 @@ class FoundFile:
     """Of the brokers, as the file names it."""
     has_kafkas_names: bool = True
     """Whether a further property would be written as those that are there."""
+    spelling: Spelling | None = None
+    """How the file's product writes a setting; `None`: as Kafka does, or it is not known."""
     notes: tuple[str, ...] = ()
     """What somebody must know who reads the result; one line each."""
     sights: tuple[str, ...] = ()
@@ -106,25 +117,34 @@ class Taking:
         self.client: ClientKind | None = None
         self.kafka_version: str | None = None
         self.has_kafkas_names = True
+        self.spelling: Spelling | None = None
         self.notes: list[str] = []
         self.sights: list[str] = []
         self._left_out: dict[str, list[str]] = {}
 
     def setting(
-        self, scope: Scope, name: str, value: object, line: int | None = None
+        self,
+        scope: Scope,
+        name: str,
+        value: object,
+        line: int | None = None,
+        file: str | None = None,
     ) -> FoundSetting:
-        """Return a setting of this file, without taking it."""
-        return FoundSetting(scope, name, str(value).strip(), self.path.name, line)
+        """Return a setting of this file, or of one that it names, without taking it."""
+        return FoundSetting(scope, name, str(value).strip(), file or self.path.name, line)
 
     def take(self, scope: Scope, name: str, value: object, line: int | None = None) -> None:
         """Take a setting; the last of two equal names counts, and a note says so."""
-        taken = self.setting(scope, name, value, line)
-        earlier = [one for one in self.settings if (one.scope, one.name) == (scope, name)]
-        for one in earlier:
+        self.take_found(self.setting(scope, name, value, line))
+
+    def take_found(self, taken: FoundSetting) -> None:
+        """Take a setting, as `take`."""
+        key = (taken.scope, taken.name)
+        for one in [one for one in self.settings if (one.scope, one.name) == key]:
             self.settings.remove(one)
             if one.value != taken.value and one.line is not None:
                 self.notes.append(
-                    f"{scope} {name} is set twice, {one.value} in line {one.line} and "
+                    f"{taken.scope} {taken.name} is set twice, {one.value} in line {one.line} and "
                     f"{taken.value} in line {taken.line}: the last one counts"
                 )
         self.settings.append(taken)
@@ -159,6 +179,7 @@ class Taking:
             client=self.client,
             kafka_version=self.kafka_version,
             has_kafkas_names=self.has_kafkas_names,
+            spelling=self.spelling,
             notes=tuple(self.notes),
             sights=tuple(self.sights),
             left_out={reason: tuple(names) for reason, names in self._left_out.items() if names},

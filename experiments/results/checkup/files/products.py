@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Final
 
 from ackbench.experiments.planning.clients.rules import canonical_acks
-from ackbench.experiments.results.checkup.files.found import FoundFile, Taking
-from ackbench.experiments.results.checkup.files.names import decides_nothing, names_of
+from ackbench.experiments.results.checkup.files.found import FoundFile, Scope, Taking
+from ackbench.experiments.results.checkup.files.names import decides_nothing
 from ackbench.experiments.results.checkup.files.trees import LineText, at, entries, items, mapping
 from ackbench.experiments.sweep.client_kinds import ClientKind
 from ackbench.experiments.trial.clients.settings.kinds import ACKS
 
+_ACKS_BY_NUMBER: Final = ("Sarama", "ruby-kafka")
 _ACKS_IN_WORDS: Final = {"local": "1", "wait_for_all": "all", "none": "0"}
 
 
@@ -41,6 +42,21 @@ class Product:
     """What it sets itself where the file does not."""
     sights: Mapping[str, str] = field(default_factory=dict)
     """What it loses itself, with the source, by the option that makes it so; empty: always."""
+    sign: str = ": "
+    """What stands between an option and its value."""
+
+    def option(self, name: str) -> str | None:
+        """Return the option that sets a property; `None`: it has none."""
+        options = (option for option, known in self.names.items() if known == name)
+        return next(options, f"{self.prefix}{name}" if self.prefix else None)
+
+    def spelling(self, scope: Scope, name: str, value: str) -> str | None:
+        """Return a setting as its configuration has it; `None`: it has no option for it."""
+        option = self.option(name) if scope == "producer" else None
+        if option is None:
+            return None
+        by_number = name == ACKS and value == "all" and self.library in _ACKS_BY_NUMBER
+        return f"{option}{self.sign}{'-1' if by_number else value}"
 
 
 FLUENT_BIT: Final = Product(
@@ -49,6 +65,7 @@ FLUENT_BIT: Final = Product(
     client="librdkafka",
     library="librdkafka",
     prefix="rdkafka.",
+    sign=" ",
     sights={
         "": "Fluent Bit counts a record as sent once librdkafka has it; what is not delivered is "
         "only logged [fluent-bit, plugins/out_kafka/kafka.c]"
@@ -59,6 +76,7 @@ FLUENTD: Final = Product(
     source="github.com/fluent/fluent-plugin-kafka",
     client="java",
     library="ruby-kafka",
+    sign=" ",
     names={
         "required_acks": "acks",
         "max_send_retries": "retries",
@@ -72,6 +90,7 @@ LOGSTASH: Final = Product(
     source="www.elastic.co/docs/reference/logstash/plugins/plugins-outputs-kafka",
     client="java",
     library="Kafka's Java client",
+    sign=" => ",
     names={
         "acks": "acks",
         "retries": "retries",
@@ -97,12 +116,14 @@ VECTOR: Final = Product(
     client="librdkafka",
     library="librdkafka",
     names={"message_timeout_ms": "delivery.timeout.ms", "compression": "compression.type"},
+    prefix="librdkafka_options.",
 )
 TELEGRAF: Final = Product(
     title="Telegraf",
     source="github.com/influxdata/telegraf/blob/master/plugins/outputs/kafka/README.md",
     client="java",
     library="Sarama",
+    sign=" = ",
     names={
         "required_acks": "acks",
         "max_retry": "retries",
@@ -209,8 +230,11 @@ def tree_options(document: object) -> Iterator[tuple[Product, dict[LineText, str
     """Yield the outputs of products whose files are YAML or TOML."""
     for sink in mapping(at(document, "sinks")).values():
         if at(sink, "type") == "kafka":
-            options = {**mapping(sink), **mapping(at(sink, "librdkafka_options"))}
-            yield VECTOR, _scalars(options)
+            of_library = {
+                LineText(f"{VECTOR.prefix}{name}", name.line): one
+                for name, one in _scalars(at(sink, "librdkafka_options")).items()
+            }
+            yield VECTOR, {**_scalars(sink), **of_library}
     for output in items(at(document, "outputs", "kafka")):
         yield TELEGRAF, _scalars(output)
     beats = at(document, "output.kafka") or at(document, "output", "kafka")
@@ -256,14 +280,12 @@ def take_outputs(
     if len(outputs) > 1:
         taking.note(f"{len(outputs)} outputs of Kafka: the first one's settings count")
     taking.client = product.client
-    known = names_of("producer")
+    taking.spelling = product.spelling
     others = []
     for option, value in options.items():
         name = product.names.get(option)
         if product.prefix and option.startswith(product.prefix):
             name = option.removeprefix(product.prefix)
-        elif name is None and product.client == "librdkafka" and option in known and "." in option:
-            name = str(option)
         if name is None:
             others.append(str(option))
         elif not decides_nothing(name):

@@ -46,7 +46,13 @@ class ClientInSource:
     """What the library sets where the program does not, by the clients that the program has."""
     clients: Mapping[Scope, str]
     """A regular expression that shows that the program has a producer, or a consumer."""
+    writes: Mapping[str, str]
+    """Settings, as `acks=all`, as a program with it writes them."""
     client: ClientKind = "java"
+
+    def spelling(self, _scope: Scope, name: str, value: str) -> str | None:
+        """Return a setting as a program writes it; `None`: the library has no option for it."""
+        return self.writes.get(f"{name}={value}")
 
 
 def _constant(value: str) -> Callable[[str], str]:
@@ -66,6 +72,7 @@ _KAFKAJS: Final = ClientInSource(
             "producer",
             "max.in.flight.requests.per.connection",
         ),
+        Option(r"\bretries\s*:\s*(\d+)", "producer", "retries"),
         Option(r"\btransactionalId\s*:\s*['\"]([^'\"]+)", "producer", "transactional.id"),
         Option(
             r"\bfromBeginning\s*:\s*(true|false)",
@@ -84,6 +91,13 @@ _KAFKAJS: Final = ClientInSource(
         },
     },
     clients={"producer": r"\.producer\(", "consumer": r"\.consumer\("},
+    writes={
+        "acks=all": "acks: -1 in send()",
+        "enable.idempotence=true": "idempotent: true",
+        "retries=2147483647": "retry: {retries: 2147483647}",
+        "max.in.flight.requests.per.connection=1": "maxInFlightRequests: 1",
+        "auto.offset.reset=earliest": "fromBeginning: true",
+    },
 )
 _FRANZ_GO: Final = ClientInSource(
     title="franz-go",
@@ -123,6 +137,13 @@ _FRANZ_GO: Final = ClientInSource(
         "producer": r"\.(Produce|ProduceSync|TryProduce)\(|kgo\.(RequiredAcks|DefaultProduceTopic)",
         "consumer": r"kgo\.(ConsumerGroup|ConsumeTopics)\(",
     },
+    writes={
+        "acks=all": "kgo.RequiredAcks(kgo.AllISRAcks())",
+        "enable.idempotence=true": "without kgo.DisableIdempotentWrite()",
+        "retries=2147483647": "kgo.RecordRetries(2147483647)",
+        "max.in.flight.requests.per.connection=1": "kgo.MaxProduceRequestsInflightPerBroker(1)",
+        "auto.offset.reset=earliest": "kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())",
+    },
 )
 _SARAMA: Final = ClientInSource(
     title="Sarama",
@@ -159,6 +180,13 @@ _SARAMA: Final = ClientInSource(
     clients={
         "producer": r"New(Sync|Async)Producer|RequiredAcks",
         "consumer": r"NewConsumerGroup|AutoCommit|Offsets\.Initial",
+    },
+    writes={
+        "acks=all": "Producer.RequiredAcks = sarama.WaitForAll",
+        "enable.idempotence=true": "Producer.Idempotent = true",
+        "retries=2147483647": "Producer.Retry.Max = 2147483647",
+        "max.in.flight.requests.per.connection=1": "Net.MaxOpenRequests = 1",
+        "auto.offset.reset=earliest": "Consumer.Offsets.Initial = sarama.OffsetOldest",
     },
 )
 LIBRARIES: Final = (_KAFKAJS, _FRANZ_GO, _SARAMA)
@@ -220,6 +248,7 @@ def _read_library(text: str, path: Path, library: ClientInSource) -> FoundFile:
     taking = Taking(path, f"source code ({library.title})")
     taking.has_kafkas_names = False
     taking.client = library.client
+    taking.spelling = library.spelling
     for option in library.options:
         for found in re.finditer(option.pattern, text):
             value = option.value(found[1] if found.groups() else "")

@@ -27,15 +27,17 @@ class LineText(str):
     Args:
         text: the scalar.
         line: its line.
+        file: the name of the file that it is from, if that is not the one that is read.
     """
 
-    __slots__ = ("line",)
+    __slots__ = ("file", "line")
     line: int
+    file: str | None
 
-    def __new__(cls, text: str, line: int) -> Self:
+    def __new__(cls, text: str, line: int, file: str | None = None) -> Self:
         """Return the text."""
         self = super().__new__(cls, text)
-        self.line = line
+        self.line, self.file = line, file
         return self
 
 

@@ -296,7 +296,7 @@ metadata: {name: somebody}
 
 
 def test_a_service_that_runs_kafkas_tools_is_no_broker(tmp_path: Path) -> None:
-    """It has the image of one; what another file extends is named, and its volumes are unknown."""
+    """It has the image of one; what cannot be read of another is named, and volumes are unknown."""
     text = """\
 services:
   broker:
@@ -310,7 +310,107 @@ services:
     found = found_in(tmp_path, "compose.yml", text)
 
     assert [(node.name, node.volumes) for node in found.nodes] == [("broker", None)]
-    assert found.notes == ("extends is not followed (broker); `docker compose config` prints all",)
+    assert found.notes == (f"broker: extends is not followed: {tmp_path}/base.yml is no file",)
+
+
+EXTENDING = """\
+services:
+  base:
+    image: apache/kafka:4.1.2
+    env_file: [settings/all.env]
+    environment: {KAFKA_NODE_ID: 1, KAFKA_MIN_INSYNC_REPLICAS: 2}
+    volumes: ["data:/var/lib/kafka/data"]
+  second:
+    extends: {service: base}
+    environment: [KAFKA_NODE_ID=2]
+    env_file: {path: absent.env, required: false}
+  third:
+    extends: {file: settings/more.yml, service: broker}
+"""
+
+
+def test_a_service_has_the_variables_of_its_files_and_of_what_it_extends(tmp_path: Path) -> None:
+    """Its own come first; each setting has the file and the line where it stands."""
+    (tmp_path / "settings").mkdir()
+    (tmp_path / "settings" / "all.env").write_text(
+        "# ours\nKAFKA_MIN_INSYNC_REPLICAS=1\nKAFKA_UNCLEAN_LEADER_ELECTION_ENABLE=true\n"
+    )
+    (tmp_path / "settings" / "more.yml").write_text(
+        "services:\n  broker:\n    image: apache/kafka\n    env_file: all.env\n"
+        "    environment:\n      KAFKA_NODE_ID: 3\n"
+    )
+    found = found_in(tmp_path, "compose.yml", EXTENDING)
+    settings = [{one.name: (one.value, one.where) for one in node.settings} for node in found.nodes]
+
+    assert [one["node.id"] for one in settings] == [
+        ("1", "compose.yml:5"),
+        ("2", "compose.yml:9"),
+        ("3", "more.yml:6"),
+    ]
+    assert [one["min.insync.replicas"] for one in settings] == [
+        ("2", "compose.yml:5"),
+        ("2", "compose.yml:5"),
+        ("1", "settings/all.env:2"),
+    ]
+    assert all(
+        one["unclean.leader.election.enable"] == ("true", "settings/all.env:3") for one in settings
+    )
+    assert [node.volumes for node in found.nodes] == [("data",), ("data",), ()]
+    (note,) = found.notes
+    assert note.startswith("brokers differ in min.insync.replicas: base 2, second 2 and third 1;")
+
+
+@pytest.mark.parametrize(
+    ("service", "note"),
+    [
+        ("env_file: ../secret.env", "env_file is not read: ../secret.env is outside of compose"),
+        ("env_file: /etc/passwd", "env_file is not read: /etc/passwd is outside of compose"),
+        ("env_file: absent.env", "absent.env is no file"),
+        ("extends: kafka", "extends leads back to itself"),
+        ("extends: {service: nobody}", "extends nobody, which is no service of compose.yml"),
+        ("extends: {file: ../x.yml, service: a}", "../x.yml is outside of compose"),
+        ("extends: {file: bad.yml, service: a}", "extends is not followed"),
+    ],
+)
+def test_what_a_service_names_and_cannot_be_read_is_one_note(
+    tmp_path: Path, service: str, note: str
+) -> None:
+    """No file outside of the folder is opened."""
+    folder = tmp_path / "compose"
+    folder.mkdir()
+    (tmp_path / "secret.env").write_text("KAFKA_MIN_INSYNC_REPLICAS=2\n")
+    (folder / "bad.yml").write_text("services: [\n")
+    text = f"services:\n  kafka:\n    image: apache/kafka:4.1.2\n    {service}\n"
+    found = found_in(folder, "compose.yml", text)
+
+    assert len(found.notes) == 1
+    assert note in found.notes[0]
+    assert found.settings == ()
+
+
+def test_replicas_of_a_service_share_its_volume_and_those_of_a_stateful_set_do_not(
+    tmp_path: Path,
+) -> None:
+    """A named volume of Docker is one; a claim's template makes one for each."""
+    shared = "3 brokers share the volume data"
+    compose = found_in(tmp_path, "compose.yml", COMPOSE)
+    claims = found_in(
+        tmp_path,
+        "brokers.yml",
+        """\
+kind: StatefulSet
+metadata: {name: kafka}
+spec:
+  replicas: 3
+  template:
+    spec:
+      containers: [{name: kafka, image: apache/kafka, env: [{name: KAFKA_NODE_ID, value: "1"}]}]
+  volumeClaimTemplates: [{metadata: {name: data}}]
+""",
+    )
+
+    assert any(shared in one for one in first_sight(configuration_of([compose]), [compose]))
+    assert not any(shared in one for one in first_sight(configuration_of([claims]), [claims]))
 
 
 @pytest.mark.parametrize(
