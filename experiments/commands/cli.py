@@ -20,9 +20,9 @@ from ackbench.experiments.messages.phrases import fit_line, shorten
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.sweep.client_kinds import LIBRARIES
 from ackbench.infra.errors import AckbenchError, HarnessError, MachineError
-from ackbench.infra.machine.home import INSTALL, Home, keep_files_private
+from ackbench.infra.machine.home import INSTALL, INSTALL_CLUSTER, Home, keep_files_private
 from ackbench.infra.machine.paths import machine_error_of, require_writable_file, user_path
-from ackbench.infra.start import RUN_PACKAGES
+from ackbench.infra.start import CLUSTER_PACKAGES, RUN_PACKAGES
 
 if TYPE_CHECKING:
     from ackbench.experiments.trial.clients.programs.dialect import Role
@@ -99,7 +99,7 @@ class OneLineErrors(click.Group):
                 raise
             text = (
                 f"this needs the package {package}, which the light installation does not have: "
-                f"{INSTALL} installs it"
+                f"{INSTALL_CLUSTER if package in CLUSTER_PACKAGES else INSTALL} installs it"
             )
             sys.exit(_print_error(text, MachineError.exit_code))
         except OSError as error:

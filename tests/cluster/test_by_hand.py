@@ -14,6 +14,7 @@ from support.command_line import ackbench
 from ackbench.infra.errors import WaitTimeout
 from ackbench.infra.machine.home import Home
 from ackbench.infra.process.waiting import wait_until
+from ackbench.infra.start import CLUSTER_PACKAGES, RUN_PACKAGES
 
 pytestmark = pytest.mark.cluster
 OF_A_USER = '''
@@ -80,11 +81,31 @@ def processes_in(home: Home) -> list[str]:
     return commands
 
 
+WITHOUT_SWEEPS = f"""
+import sys
+from importlib.abc import MetaPathFinder
+
+HIDDEN = {sorted({*RUN_PACKAGES, "py4j", "llvmlite"} - {*CLUSTER_PACKAGES})!r}
+
+
+class Hidden(MetaPathFinder):
+    def find_spec(self, fullname, path, target=None):
+        if fullname.partition(".")[0] in HIDDEN:
+            raise ModuleNotFoundError(f"No module named {{fullname!r}}", name=fullname)
+
+
+sys.meta_path.insert(0, Hidden())
+"""
+"""A `sitecustomize` that hides what only sweeps need, also from the processes of a cluster."""
+
+
 def test_users_tests_have_a_cluster_that_they_break(home: Home, tmp_path: Path) -> None:
-    """Pytest runs them in a process of its own; the session's end leaves no process."""
-    tests = tmp_path / "theirs"
+    """Pytest runs them in a process of its own, as with `ackbench[cluster]`; no process is left."""
+    tests, hiding = tmp_path / "theirs", tmp_path / "hiding"
     tests.mkdir()
+    hiding.mkdir()
     (tests / "test_orders.py").write_text(OF_A_USER)
+    (hiding / "sitecustomize.py").write_text(WITHOUT_SWEEPS)
     plain = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider"]
     plugin = ["-p", "ackbench.testing", "-o", "addopts=", "--rootdir", str(tests)]
 
@@ -95,7 +116,11 @@ def test_users_tests_have_a_cluster_that_they_break(home: Home, tmp_path: Path) 
         timeout=200,
         check=False,
         cwd=tests,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env={
+            **os.environ,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTHONPATH": str(hiding),
+        },
     )
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -106,12 +131,17 @@ def test_users_tests_have_a_cluster_that_they_break(home: Home, tmp_path: Path) 
 @pytest.mark.further
 def test_a_terminal_breaks_the_cluster_of_another_one(home: Home) -> None:
     """Its answers are sentences; a signal ends the brokers."""
-    serving = started_cluster()
+    serving, page = started_cluster(), home.root / "live" / "cluster" / "data.js"
     try:
         assert "3 partitions, 2 replicas" in said("topic", "orders", "3", "2")
         assert said("kill-leader", "orders", "0").endswith("the leader of orders-0, is killed\n")
         wait_until(
             lambda: "stopped" in said("status"), awaiting="a node to be stopped", timeout_s=30
+        )
+        wait_until(
+            lambda: "is stopped, was running" in page.read_text(),
+            awaiting="the page to say that a node is stopped",
+            timeout_s=30,
         )
         assert said("heal") == "healthy: all nodes run, and every ISR is full\n"
         for words, error in (
@@ -126,6 +156,7 @@ def test_a_terminal_breaks_the_cluster_of_another_one(home: Home) -> None:
     finally:
         serving.send_signal(signal.SIGTERM)
         assert serving.wait(60) == 0
+    assert "The cluster has ended." in page.read_text()
     assert processes_in(home) == []
     assert "no cluster runs" in ackbench("cluster", "status").output
 

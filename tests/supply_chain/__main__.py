@@ -2,7 +2,8 @@
 
 `requirements/sbom.json` (CycloneDX 1.6) has the Python packages of the virtual environment, which
 `requirements/lock.txt` determines, and the jars of the newest Kafka version, with their SHA-256
-from `infra/kafka/ivy/`. `docs/licences.md` lists the licences as packages and jars declare them.
+from `infra/kafka/jar_lists/`. `docs/licences.md` lists the licences as packages and jars declare
+them.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ import venv
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
 
+from ackbench.infra.kafka.jar_resolver import resolve
 from ackbench.infra.kafka.jars import LockedJar, locked_jars, shipped_versions
-from ackbench.infra.machine.home import REPOSITORY, Home
+from ackbench.infra.machine.home import REPOSITORY
+
+if TYPE_CHECKING:
+    from jgo.maven import Component
 
 GENERATOR: Final = "cyclonedx-bom==7.5.0"
 SBOM: Final = REPOSITORY / "requirements" / "sbom.json"
@@ -53,7 +58,7 @@ def main() -> int:
     """Write both files and print how many components they have."""
     bill = _python_packages()
     packages = list(bill["components"])
-    jars = list(_jar_components(Home.from_environment().cache))
+    jars = list(_jar_components())
     bill["components"] = [*packages, *jars]
     SBOM.write_text(json.dumps(bill, indent=1, sort_keys=True) + "\n")
     LICENCES.write_text("\n".join(_licence_lines(packages, jars)) + "\n")
@@ -85,11 +90,30 @@ def _python_packages() -> dict[str, Any]:
     return bill
 
 
-def _jar_components(cache: Path) -> Iterator[dict[str, Any]]:
+def _jar_components() -> Iterator[dict[str, Any]]:
     version = shipped_versions()[-1]
-    declared = dict(_declared_licences(cache / "ivy"))
+    with tempfile.TemporaryDirectory() as folder:
+        declared = {
+            name: (jar.groupId, _licences_of(jar.artifact.component))
+            for name, jar in resolve(version, Path(folder)).items()
+        }
     for jar in locked_jars(version):
         yield _jar_component(jar, declared)
+
+
+def _licences_of(component: Component) -> tuple[str, ...]:
+    """Return the licences that a module declares; without any, those of its parent."""
+    pom = ET.parse(component.artifact(packaging="pom").resolve())  # noqa: S314 - as fetched
+    licences = tuple(
+        (one.text or "").strip() for one in pom.findall("{*}licenses/{*}license/{*}name")
+    )
+    parent = pom.find("{*}parent")
+    if licences or parent is None:
+        return licences
+    group, name, version = (
+        parent.findtext(f"{{*}}{part}", "") for part in ("groupId", "artifactId", "version")
+    )
+    return _licences_of(component.context.project(group, name).at_version(version))
 
 
 def _jar_component(
@@ -98,7 +122,7 @@ def _jar_component(
     match = _JAR.fullmatch(jar.name)
     if match is None:
         raise ValueError(f"{jar.name} has no version in its name")
-    group, licences = declared.get(jar.name.removesuffix(".jar"), ("", ()))
+    group, licences = declared.get(jar.name, ("", ()))
     return {
         "type": "library",
         "bom-ref": jar.name,
@@ -109,27 +133,6 @@ def _jar_component(
         "hashes": [{"alg": "SHA-256", "content": jar.sha256}],
         "licenses": [{"license": {"name": name}} for name in licences],
     }
-
-
-def _declared_licences(ivy: Path) -> Iterator[tuple[str, tuple[str, tuple[str, ...]]]]:
-    """Yield `name-version`, group and licences of each module that Ivy has resolved.
-
-    A module without licences has those of its parent, which Ivy resolves too, in the same group.
-    """
-    modules = {}
-    by_group: dict[str, tuple[str, ...]] = {}
-    for path in sorted(ivy.glob("*/*/ivy-*.xml")):
-        root = ET.parse(path).getroot()  # noqa: S314 - written by Ivy from Maven's POMs
-        info = root.find("info")
-        if info is None:
-            continue
-        group, name, version = (info.get(key, "") for key in ("organisation", "module", "revision"))
-        licences = tuple(item.get("name", "") for item in info.findall("license"))
-        modules[f"{name}-{version}"] = (group, licences)
-        if licences:
-            by_group.setdefault(group, licences)
-    for module, (group, licences) in modules.items():
-        yield module, (group, licences or by_group.get(group, ()))
 
 
 def _licence_lines(packages: list[dict[str, Any]], jars: list[dict[str, Any]]) -> Iterator[str]:

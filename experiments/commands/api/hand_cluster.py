@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Final
 from ackbench.infra.cluster.capabilities import Capability, missing_capability
 from ackbench.infra.cluster.cleaning import require_own_machine
 from ackbench.infra.cluster.local import LocalCluster, provision
+from ackbench.infra.cluster.setup import ensure_kafka_ready
 from ackbench.infra.errors import HarnessError, InputError, MachineError
 from ackbench.infra.kafka.spec import ClusterSpec, NodeStatus, PartitionState
 from ackbench.infra.machine.home import Home
@@ -18,6 +20,7 @@ from ackbench.infra.network.impairment import PacketDrop
 PREFIX: Final = "by-hand"
 """How the name of a cluster by hand begins."""
 HEALTHY_S: Final = 120.0
+_LOG: Final = logging.getLogger(__name__)
 
 
 class HandCluster:
@@ -32,6 +35,11 @@ class HandCluster:
 
     def __init__(self, cluster: LocalCluster) -> None:
         self._cluster = cluster
+
+    def again(self) -> HandCluster:
+        """Return the same cluster for another thread, with connections of its own."""
+        folder = self._cluster.folder
+        return HandCluster(LocalCluster(folder, require_own_machine(folder)))
 
     @property
     def bootstrap_servers(self) -> str:
@@ -245,6 +253,7 @@ def start_cluster(
         broker=dict(broker or {}),
         network="namespaces" if isolation else "loopback",
     )
+    ensure_kafka_ready(home.cache, spec, _LOG.info)
     name = f"{PREFIX}-{secrets.token_hex(3)}"
     cluster = HandCluster(provision(home.clusters, home.cache, name, spec))
     try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Final
@@ -15,11 +16,13 @@ from ackbench.experiments.commands.api.hand_cluster import (
     running_cluster,
     start_cluster,
 )
-from ackbench.experiments.commands.setup import ensure_set_up
 from ackbench.experiments.errors import UnknownName
-from ackbench.experiments.messages.phrases import did_you_mean
+from ackbench.experiments.messages.phrases import did_you_mean, one_line
 from ackbench.experiments.messages.terminal import echo, echo_error
-from ackbench.infra.errors import AckbenchError, InputError
+from ackbench.experiments.pages.live.by_hand import ClusterView, HandPage, hand_page
+from ackbench.infra.cluster.setup import ensure_kafka_ready
+from ackbench.infra.errors import AckbenchError, HarnessError, InputError, WaitTimeout
+from ackbench.infra.kafka.spec import ClusterSpec
 from ackbench.infra.machine.home import Home
 
 _QUIT: Final = ("quit", "exit", "stop")
@@ -173,18 +176,61 @@ def serve(
         broker: properties of the brokers.
         isolation: whether nodes can be isolated, which needs root.
     """
-    ensure_set_up(home, echo_error)
+    home.ensure_writable()
+    version = kafka_version or ClusterSpec.kafka_version
+    ensure_kafka_ready(home.cache, ClusterSpec(nodes=nodes, kafka_version=version), echo_error)
     echo_error(f"starting {nodes} brokers ...")
-    options = {"kafka_version": kafka_version} if kafka_version else {}
-    with start_cluster(nodes, broker=broker, isolation=isolation, **options) as cluster:
+    with start_cluster(nodes, kafka_version=version, broker=broker, isolation=isolation) as cluster:
         echo(f"bootstrap.servers={cluster.bootstrap_servers}")
-        if sys.stdin.isatty():
-            _prompt(cluster)
-        else:
-            echo("`ackbench cluster status` in another terminal shows it; Ctrl-C ends it")
-            _wait_for_signal()
+        with _live_page(home, cluster):
+            if sys.stdin.isatty():
+                _prompt(cluster)
+            else:
+                echo("`ackbench cluster status` in another terminal shows it; Ctrl-C ends it")
+                _wait_for_signal()
         echo_error("ending the brokers ...")
     return 0
+
+
+@contextmanager
+def _live_page(home: Home, cluster: HandCluster) -> Iterator[None]:
+    """Keep the page of the cluster while the context lasts, and print its address."""
+    with hand_page(home, cluster.bootstrap_servers) as page:
+        if page is None:
+            yield
+            return
+        ended = threading.Event()
+        page.show(_view(cluster))
+        writer = threading.Thread(target=_keep, args=(page, cluster.again(), ended), daemon=True)
+        writer.start()
+        echo(f"page: {page.path.as_uri()}")
+        try:
+            yield
+        finally:
+            ended.set()
+            writer.join()
+
+
+def _keep(page: HandPage, cluster: HandCluster, ended: threading.Event) -> None:
+    while not ended.wait(_PAGE_INTERVAL_S):
+        try:
+            page.show(_view(cluster))
+        except (HarnessError, OSError) as error:
+            echo_error(f"the page is not written any more: {one_line(str(error))}")
+            return
+    page.show(ClusterView((), ()), over=True)
+
+
+def _view(cluster: HandCluster) -> ClusterView:
+    """Return the cluster as it is now; a node that is asked may not answer."""
+    try:
+        partitions = cluster.partitions()
+    except WaitTimeout:
+        partitions = None
+    return ClusterView.of(cluster.status(), partitions)
+
+
+_PAGE_INTERVAL_S: Final = 1.0
 
 
 def _prompt(cluster: HandCluster) -> None:

@@ -127,7 +127,7 @@ def write_page(folder: Path, state: PageState) -> None:
 
 def waiting_sections() -> Sections:
     """Return the page while no sweep runs."""
-    return Sections(now=_render("live_waiting.html"), trial="", ended="")
+    return Sections(now=render("live_waiting.html"), trial="", ended="")
 
 
 def sections_without_data(sweep: SweepFolder, reason: str, *, over: bool) -> Sections:
@@ -138,7 +138,7 @@ def sections_without_data(sweep: SweepFolder, reason: str, *, over: bool) -> Sec
         reason: why there are none, as a clause.
         over: whether its run has ended.
     """
-    now = _render("live_without_data.html", sweep=sweep, reason=reason, over=over)
+    now = render("live_without_data.html", sweep=sweep, reason=reason, over=over)
     return Sections(now=now, trial="", ended="")
 
 
@@ -146,11 +146,9 @@ def sections_of(live: LiveSweep) -> Sections:
     """Return the page of a sweep."""
     trial = live.trial
     return Sections(
-        now=_render("live_now.html", live=live, left=_left(live), since=_since(live)),
-        trial=_render("live_trial.html", live=live, trial=trial, view=_view(trial))
-        if trial
-        else "",
-        ended=_render(
+        now=render("live_now.html", live=live, left=_left(live), since=_since(live)),
+        trial=render("live_trial.html", live=live, trial=trial, view=_view(trial)) if trial else "",
+        ended=render(
             "live_ended.html", live=live, shown=live.ended[:MOST_ENDED], total=len(live.ended)
         ),
     )
@@ -170,7 +168,13 @@ def _templates() -> Environment:
     return template_environment()
 
 
-def _render(name: str, **values: Any) -> str:
+def render(name: str, **values: Any) -> str:
+    """Return a section as HTML.
+
+    Args:
+        name: of its template.
+        values: for it.
+    """
     return _templates().get_template(name).render(**values)
 
 

@@ -1,6 +1,5 @@
-"""Tests of the JVM in use, its environment, the wrapper for Spark, and the trust store."""
+"""Tests of the JVM in use, its environment, and the wrapper for Spark."""
 
-import ssl
 import subprocess
 from pathlib import Path
 
@@ -8,14 +7,12 @@ import pytest
 
 from ackbench.infra.errors import MachineError
 from ackbench.infra.jvm.runtime import (
-    TRUST_STORE_PASSWORD,
     java_binary,
     java_environment,
     java_home,
     java_version,
     spark_java_home,
     supports_startup_caches,
-    write_trust_store,
 )
 
 
@@ -73,20 +70,3 @@ def test_environment_has_no_variables_that_add_jvm_flags() -> None:
         "HOME": "/h",
         "LC_ALL": "C.UTF-8",
     }
-
-
-def test_java_reads_the_trust_store(tmp_path: Path) -> None:
-    """It has as many certificates as Python trusts, and a valid digest."""
-    store = tmp_path / "trusted.jks"
-    if not write_trust_store(store):
-        pytest.skip("Python trusts no certificate on this machine")
-    keytool = [
-        str(java_home() / "bin" / "keytool"),
-        "-list",
-        "-keystore",
-        str(store),
-        "-storepass",
-        TRUST_STORE_PASSWORD,
-    ]
-    output = subprocess.run(keytool, capture_output=True, text=True, check=True).stdout
-    assert output.count("trustedCertEntry") == len(ssl.create_default_context().get_ca_certs())

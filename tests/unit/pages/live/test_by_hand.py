@@ -1,0 +1,93 @@
+"""The live page of a cluster by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.browser import WIDTHS, Browser, browser
+
+from ackbench.experiments.pages.live.by_hand import ClusterView, HandPage, changes, hand_page
+from ackbench.experiments.pages.live.files import DATA
+from ackbench.infra.kafka.spec import PartitionState
+from ackbench.infra.machine.home import Home
+
+RUNNING = ((1, "running"), (2, "running"), (3, "running"))
+
+
+def orders(leader: int | None, *isr: int, partition: int = 0) -> PartitionState:
+    """Return a partition of three replicas."""
+    return PartitionState("orders", partition, leader, (1, 2, 3), isr)
+
+
+BEFORE = ClusterView(RUNNING, (orders(1, 1, 2, 3),))
+KILLED = ClusterView(((1, "stopped"), *RUNNING[1:]), (orders(2, 2, 3),))
+
+
+def test_each_change_is_a_sentence() -> None:
+    """Of nodes, leaders and in-sync replicas, with what was before."""
+    assert list(changes(BEFORE, KILLED)) == [
+        "node 1 is stopped, was running",
+        "orders-0: leader 2, was 1",
+        "orders-0: in-sync replicas 2 and 3, were 1, 2 and 3",
+    ]
+    assert list(changes(KILLED, KILLED)) == []
+
+
+def test_a_partition_may_have_no_leader_and_a_topic_may_be_new() -> None:
+    """The order of the in-sync replicas is no change."""
+    alone = ClusterView(RUNNING, (orders(None),))
+
+    assert list(changes(BEFORE, alone)) == [
+        "orders-0: leader none, was 1",
+        "orders-0: in-sync replicas none, were 1, 2 and 3",
+    ]
+    assert list(changes(ClusterView(RUNNING, ()), BEFORE)) == ["topic orders was created"]
+    assert list(changes(BEFORE, ClusterView(RUNNING, (orders(1, 3, 2, 1),)))) == []
+
+
+def test_without_an_answer_nothing_is_said_of_partitions() -> None:
+    """What they are then is not known; nor is a topic new that was there before."""
+    silent = ClusterView(((1, "paused"), *RUNNING[1:]), None)
+
+    assert list(changes(BEFORE, silent)) == [
+        "node 1 is paused, was running",
+        "no broker answers for topics",
+    ]
+    assert list(changes(silent, BEFORE)) == ["node 1 is running, was paused"]
+
+
+def test_one_cluster_of_a_home_has_the_page(tmp_path: Path) -> None:
+    """Two would write over each other."""
+    home = Home(tmp_path)
+    with hand_page(home, "localhost:1") as first, hand_page(home, "localhost:2") as second:
+        assert first is not None
+        assert second is None
+
+
+@pytest.fixture(scope="module")
+def shown() -> Iterator[Browser]:
+    """Return a browser."""
+    with browser() as opened:
+        yield opened
+
+
+@pytest.mark.further(width=WIDTHS[:-1])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_page_shows_the_newest_change_first_and_has_no_barriers(
+    shown: Browser, tmp_path: Path, width: int
+) -> None:
+    """An open page loads what is written later; at the end it says so."""
+    page = HandPage(tmp_path, "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094")
+    page.show(BEFORE)
+    page.show(KILLED)
+    shown.open(page.path, width)
+
+    assert "orders-0: in-sync replicas 2 and 3" in shown.text("#now li")
+    assert "stopped" in shown.text("#now dl")
+    assert shown.violations() == []
+    assert shown.size()[0] <= shown.visible_width()
+
+    page.show(ClusterView((), ()), over=True)
+    assert "The cluster has ended." in (tmp_path / DATA).read_text()
