@@ -8,6 +8,7 @@ Everything else is "not guaranteed", and the rule names the mechanism that can b
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import Frozen
@@ -48,11 +49,18 @@ class ContractClause(Frozen):
     """URL of the KIP or of the documentation page."""
 
 
-def clauses_of(circumstances: Circumstances) -> tuple[ContractClause, ...]:
-    """Return what is guaranteed to a cell and what is not, of the guarantees that apply to it."""
+def clauses_of(
+    circumstances: Circumstances, guarantees: Iterable[Guarantee] = GUARANTEES
+) -> tuple[ContractClause, ...]:
+    """Return what is guaranteed to a cell and what is not, of the guarantees that apply to it.
+
+    Args:
+        circumstances: of the cell.
+        guarantees: those to look at.
+    """
     return tuple(
         clause_of(guarantee, deciding_rule(guarantee, circumstances), circumstances)
-        for guarantee in GUARANTEES
+        for guarantee in guarantees
         if guarantee.applies_to(circumstances)
     )
 

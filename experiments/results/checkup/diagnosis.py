@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import Frozen, Scalar
 from ackbench.experiments.results.checkup.configuration import Configuration
@@ -79,6 +80,10 @@ def diagnose(configuration: Configuration) -> Diagnosis:
     return Diagnosis(configuration=configuration, faults=tuple(faults))
 
 
+_OF_TIME: Final = tuple(one for one in GUARANTEES if one.of_time)
+_OF_RECORDS: Final = tuple(one for one in GUARANTEES if not one.of_time)
+
+
 def _clauses(
     base: Circumstances, topology: Topology, kind: str
 ) -> tuple[ContractClause, ...] | None:
@@ -91,15 +96,11 @@ def _clauses(
     parameters = fault.parameters()
     if kind != NO_FAULT and parameters.impossible_reason(topology):
         return None
-    clauses = [
-        clause
-        for clause in clauses_of(_under(base, topology, fault, {}))
-        if not clause.guarantee.of_time
-    ]
+    clauses = clauses_of(_under(base, topology, fault, {}), _OF_RECORDS)
     if _RESTART in type(parameters).model_fields:
         lasting = _under(base, topology, fault, {_RESTART: _LONG_S})
-        clauses += [one for one in clauses_of(lasting) if one.guarantee.of_time]
-    return tuple(clauses)
+        clauses += clauses_of(lasting, _OF_TIME)
+    return clauses
 
 
 def _under(
