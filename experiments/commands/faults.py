@@ -8,7 +8,7 @@ from typing import Final
 
 from ackbench.experiments.errors import UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean
-from ackbench.experiments.messages.terminal import echo
+from ackbench.experiments.messages.terminal import echo, echo_wrapped
 from ackbench.experiments.trial.faults import FAULTS, FaultKind
 from ackbench.infra.cluster.capabilities import MissingCapability, missing_capability
 
@@ -29,9 +29,10 @@ def list_faults(only: str | None = None) -> int:
     for family, kinds in itertools.groupby(listed, key=lambda kind: kind.family):
         echo(family, bold=True)
         for kind in kinds:
-            echo(f"  {kind.kind:{width}}  {kind.summary}")
+            echo_wrapped(f"  {kind.kind:{width}}  {kind.summary}", width + 4)
             for lack in missing_capabilities_of(kind):
-                echo(f"  {'':{width}}  {UNAVAILABLE}: {lack.reason} -> {lack.remedy}")
+                text = f"{UNAVAILABLE}: {lack.reason} -> {lack.remedy}"
+                echo_wrapped(f"  {'':{width}}  {text}", width + 4)
     return 0
 
 
@@ -44,9 +45,9 @@ def explain_fault(named: str) -> int:
     if named not in FAULTS:
         raise UnknownName(f"unknown fault {named}{did_you_mean(named, [*FAULTS, *FAMILIES])}")
     kind = FAULTS[named]
-    echo(f"{kind.kind} ({kind.family}): {kind.summary}", bold=True)
+    echo_wrapped(f"{kind.kind} ({kind.family}): {kind.summary}", 0, bold=True)
     for line in _description(kind):
-        echo(line)
+        echo_wrapped(line, 4)
     return 0
 
 

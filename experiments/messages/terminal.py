@@ -6,6 +6,10 @@ Commands print with `echo` and `echo_json`, and tables with `TerminalConsole`
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
+
 import click
 
 from ackbench.experiments.messages.visible import visible, visible_json
@@ -21,6 +25,27 @@ def echo(text: object = "", *, err: bool = False, bold: bool = False) -> None:
     """
     shown = visible(str(text))
     click.echo(click.style(shown, bold=True) if bold else shown, err=err)
+
+
+def echo_wrapped(text: str, indent: int, *, bold: bool = False) -> None:
+    """Print a line, broken between words if the output is a terminal.
+
+    Args:
+        text: the line.
+        indent: of its further lines.
+        bold: print it bold, if the output is a terminal.
+    """
+    if not sys.stdout.isatty():
+        echo(text, bold=bold)
+        return
+    for line in textwrap.wrap(
+        text,
+        shutil.get_terminal_size().columns,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ):
+        echo(line, bold=bold)
 
 
 def echo_error(text: str) -> None:

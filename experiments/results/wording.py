@@ -343,14 +343,19 @@ def _violation(cell: CellResult, judgement: Judgement) -> str:
 
 
 def _unknown_verdicts(cells: Sequence[CellResult]) -> Iterator[ResultNote]:
-    """Yield a line per guarantee and reason, with the cells that share it."""
+    """Yield a line per reason and cells, with the guarantees that are unknown for it."""
     labels_by_reason: dict[tuple[Guarantee, str], list[str]] = {}
     for cell, judgement in _judgements_with(cells, Verdict.UNKNOWN):
         reason = unknown_reason(judgement)
         labels_by_reason.setdefault((judgement.guarantee, reason), []).append(cell.label)
+    guarantees: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (guarantee, reason), labels in labels_by_reason.items():
-        names = labels[0] if len(labels) == 1 else f"{len(labels)} cells ({'; '.join(labels)})"
-        yield ResultNote(f"unknown: {guarantee}: {names}: {reason}")
+        guarantees.setdefault((reason, tuple(labels)), []).append(str(guarantee))
+    for (reason, labels_of_reason), unknown in guarantees.items():
+        names = labels_of_reason[0]
+        if len(labels_of_reason) > 1:
+            names = f"{len(labels_of_reason)} cells ({'; '.join(labels_of_reason)})"
+        yield ResultNote(f"unknown: {', '.join(unknown)}: {names}: {reason}")
 
 
 def unknown_reason(judgement: Judgement) -> str:

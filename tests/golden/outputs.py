@@ -29,6 +29,7 @@ from golden.outline import outline
 import ackbench
 from ackbench.experiments.commands.cli import cli
 from ackbench.experiments.orchestration.tracking import store
+from ackbench.experiments.orchestration.tracking.runs import TRIAL
 from ackbench.experiments.pages.report.chapters import write_chapters
 from ackbench.experiments.pages.report.data import read_report_data
 from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
@@ -194,11 +195,13 @@ def mlflow(stored: StoredSweep) -> str:
         found = client.search_runs([experiment.experiment_id])
         found.sort(key=lambda run: str(run.data.tags.get("trial_id")))
         runs = {run.info.run_name: list(_run_lines(client, run)) for run in found}
-        *trials, _ = runs.values()  # the last one is the summary
+        assert len(runs) == len(found), "two runs have one name"
+        trials = [runs[run.info.run_name] for run in found if run.data.tags["kind"] == TRIAL]
         common = [line for line in trials[0] if all(line in other for other in trials[1:])]
         lines += ["all runs of trials", *common]
         for name, own in runs.items():
-            lines += [f"run {name}", *(line for line in own if line not in common)]
+            shared = common if own in trials else ()
+            lines += [f"run {name}", *(line for line in own if line not in shared)]
     return "\n".join(lines) + "\n"
 
 
@@ -213,13 +216,16 @@ def _run_lines(client: MlflowClient, run: Run) -> Iterator[str]:
         yield f"  artifact {artifact.path}"
 
 
+_RUN_ID = re.compile(r"\b[0-9a-f]{32}\b")
+
+
 def _tag_lines(tags: Mapping[str, str]) -> Iterator[str]:
     """Yield the tags; of a saved view, which is packed, the name."""
     for name, value in sorted(tags.items()):
         if name.startswith("mlflow.sharedViewState"):
             yield f"  tag {name}"
-        elif not name.startswith(("mlflow.user", "mlflow.source")):
-            yield f"  tag {name} = {_indented(value)}"
+        elif not name.startswith(("mlflow.user", "mlflow.source", "ackbench.note")):
+            yield f"  tag {name} = {_indented(_RUN_ID.sub('RUN', value))}"
 
 
 def _indented(text: str) -> str:

@@ -112,9 +112,8 @@ def trial_run(
         manifest: its record; `None` if the harness failed.
         axes: what the sweep's cells differ in; the name of the run has them.
     """
-    name = cell_name(spec.cell, axes)
     return RunContent(
-        name=name if spec.repeat == 0 else f"{name} #{spec.repeat + 1}",
+        name=f"{cell_name(spec.cell, axes)} #{spec.repeat + 1}",
         tags=_tags(result, spec),
         params=_params(spec, manifest),
         metrics=dict(_metrics(result, manifest)),

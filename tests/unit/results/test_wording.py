@@ -67,6 +67,22 @@ def test_faults_behind_relays_are_named_with_what_relays_do_to_figures() -> None
     assert note.startswith("relays: with relay-dropped, relay-held, clients connect to the brokers")
 
 
+def test_guarantees_that_are_unknown_for_one_reason_share_a_line() -> None:
+    """A cell without a sealed trial had a long line for each of them."""
+    sweep = _sweep_with_unknown_verdict(None)
+    cell = sweep.cells[0]
+    (judgement,) = (one for one in cell.judgements if one.verdict is Verdict.UNKNOWN)
+    without_trials = [
+        judgement.model_copy(update={"guarantee": one, "share": None, "evidence": ()})
+        for one in (NO_DUPLICATES, ORDER)
+    ]
+    changed = cell.model_copy(update={"judgements": tuple(without_trials)})
+    notes = result_notes(sweep.model_copy(update={"cells": (changed,)}))
+    (note,) = (one.text for one in notes if one.text.startswith("unknown: "))
+
+    assert note.startswith(f"unknown: {NO_DUPLICATES}, {ORDER}: {cell.label}: ")
+
+
 def test_the_gate_names_the_same_reason_as_the_notes() -> None:
     """`--fail-on unknown` says what is not known of the cell."""
     sweep = _sweep_with_unknown_verdict(None)
