@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import add
@@ -61,6 +61,19 @@ def cell_key(cell: Cell) -> str:
 def judged_trials(results: SweepResults, cell: CellResult) -> list[TrialResult]:
     """Return the sealed and measured trials of a cell."""
     return list(_judged_by_cell(_Same(results.trials)).get(cell_key(cell.cell), ()))
+
+
+def median_by_gap(trials: Iterable[TrialResult]) -> TrialResult | None:
+    """Return the trial with the median longest gap; of an even number the shorter of both.
+
+    `None`: no trial has one.
+    """
+    by_gap = sorted(
+        (trial.unavailable_ms, trial.trial_id, trial)
+        for trial in trials
+        if trial.unavailable_ms is not None
+    )
+    return by_gap[(len(by_gap) - 1) // 2][-1] if by_gap else None
 
 
 @dataclass(frozen=True, eq=False)

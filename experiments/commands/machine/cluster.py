@@ -26,6 +26,7 @@ from ackbench.infra.kafka.spec import ClusterSpec
 from ackbench.infra.machine.home import Home
 
 _QUIT: Final = ("quit", "exit", "stop")
+_PAGE_INTERVAL_S: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -212,13 +213,12 @@ def _live_page(home: Home, cluster: HandCluster) -> Iterator[None]:
 
 
 def _keep(page: HandPage, cluster: HandCluster, ended: threading.Event) -> None:
-    while not ended.wait(_PAGE_INTERVAL_S):
-        try:
+    try:
+        while not ended.wait(_PAGE_INTERVAL_S):
             page.show(_view(cluster))
-        except (HarnessError, OSError) as error:
-            echo_error(f"the page is not written any more: {one_line(str(error))}")
-            return
-    page.show(ClusterView((), ()), over=True)
+        page.show(ClusterView((), ()), over=True)
+    except (HarnessError, OSError) as error:
+        echo_error(f"the page is not written any more: {one_line(str(error))}")
 
 
 def _view(cluster: HandCluster) -> ClusterView:
@@ -228,9 +228,6 @@ def _view(cluster: HandCluster) -> ClusterView:
     except WaitTimeout:
         partitions = None
     return ClusterView.of(cluster.status(), partitions)
-
-
-_PAGE_INTERVAL_S: Final = 1.0
 
 
 def _prompt(cluster: HandCluster) -> None:

@@ -72,17 +72,23 @@ def cell_run(cell: CellResult, results: SweepResults, axes: Sequence[str]) -> Ru
 def verdict_in_words(judgements: Sequence[Judgement]) -> str:
     """Return what a reader of a table must know first: `VIOLATED: order`, or `held`.
 
-    Violations first, then what is not guaranteed and was observed, then what is unknown.
+    Violations first, then what is not guaranteed and was observed, then what is unknown, then what
+    held: `held` alone says that everything is guaranteed.
     """
-    observed = [one for one in judgements if one.violation_seen]
     for word, chosen in (
         ("VIOLATED", [one for one in judgements if one.verdict is Verdict.VIOLATED]),
-        ("not guaranteed", [one for one in observed if one.verdict is Verdict.NOT_GUARANTEED]),
+        ("not guaranteed, observed", [one for one in judgements if _is_only_observed(one)]),
         ("unknown", [one for one in judgements if one.verdict is Verdict.UNKNOWN]),
+        ("held", [one for one in judgements if one.verdict is Verdict.HELD]),
     ):
         if chosen:
-            return f"{word}: {', '.join(one.guarantee.label for one in chosen)}"
-    return "held" if judgements else ""
+            named = ", ".join(one.guarantee.label for one in chosen)
+            return word if word == "held" and len(chosen) == len(judgements) else f"{word}: {named}"
+    return "nothing is guaranteed, and nothing was observed" if judgements else ""
+
+
+def _is_only_observed(judgement: Judgement) -> bool:
+    return judgement.verdict is Verdict.NOT_GUARANTEED and judgement.violation_seen is True
 
 
 def _metrics(cell: CellResult) -> Iterator[tuple[str, float]]:

@@ -15,7 +15,7 @@ from ackbench.experiments.ledger.result_terms import TIMELINE_SLOT_NS
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.pages.report.data import FaultGroup, ReportData, group_by_fault
-from ackbench.experiments.results.cells import cell_key, judged_trials
+from ackbench.experiments.results.cells import cell_key, judged_trials, median_by_gap
 from ackbench.experiments.results.models import CellResult, MedianAndMax
 from ackbench.experiments.results.rows import Row
 from ackbench.experiments.results.wording import (
@@ -278,15 +278,15 @@ def _duration(milliseconds: float) -> str:
 
 def _strip(data: ReportData, cells: Sequence[CellResult]) -> Strip | None:
     """Return the strip of the trial with the median longest gap; `None`: none was measured."""
-    gaps = sorted(
-        (trial.unavailable_ms, trial.trial_id)
+    trial = median_by_gap(
+        trial
         for cell in cells
         for trial in judged_trials(data.results, cell)
-        if trial.unavailable_ms is not None and data.timeline.get(trial.trial_id)
+        if data.timeline.get(trial.trial_id)
     )
-    if not gaps:
+    if trial is None:
         return None
-    gap_ms, trial_id = gaps[(len(gaps) - 1) // 2]
+    trial_id, gap_ms = trial.trial_id, trial.unavailable_ms or 0.0
     manifest, rows = data.manifests[trial_id], data.timeline[trial_id]
     first, last = min(row["slot"] for row in rows), max(row["slot"] for row in rows)
     width, _ = _STRIP

@@ -1,7 +1,7 @@
 """The timelines that stand open below the answer: the outage, seen with two settings.
 
-They are of one fault: a trial that shows the most damage, and of the cells that show the least the
-one whose settings are nearest.
+They are of one fault: a trial that shows the most damage, first of cells in which a guarantee was
+violated, and of the cells that show the least the one whose settings are nearest.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from ackbench.experiments.pages.report.data import ReportData
 from ackbench.experiments.pages.report.timelines import timeline_chart
 from ackbench.experiments.pages.report.trials import trial_caption
 from ackbench.experiments.results.attribution import attribution_sentences
-from ackbench.experiments.results.cells import judged_trials
+from ackbench.experiments.results.cells import judged_trials, median_by_gap
 from ackbench.experiments.results.models import CellResult, TrialResult
 from ackbench.experiments.sweep.cell_names import NO_FAULT, fault_name
+from ackbench.experiments.verdicts.judge import Verdict
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,12 @@ class _Candidate:
     @property
     def median(self) -> TrialResult:
         """The trial with the median longest gap."""
-        by_gap = sorted(self.trials, key=lambda one: (one.unavailable_ms or 0.0, one.trial_id))
-        return by_gap[(len(by_gap) - 1) // 2]
+        return median_by_gap(self.trials) or self.trials[0]
+
+    @property
+    def is_violated(self) -> bool:
+        """Whether a guarantee of the cell was."""
+        return any(one.verdict is Verdict.VIOLATED for one in self.cell.judgements)
 
     def distance(self, other: CellResult) -> int:
         """Return in how many settings its cell and another one differ."""
@@ -78,7 +83,7 @@ def open_timelines(data: ReportData) -> OpenTimelines | None:
     visible = [one for one in candidates if one.cell.cell.get("acks") not in {0, "0"}] or candidates
     if not visible:
         return None
-    worst = max(visible, key=lambda one: _damage(one.worst))
+    worst = max(visible, key=lambda one: (one.is_violated, _damage(one.worst)))
     fault = fault_name(worst.cell.cell)
     others = [one for one in visible if fault_name(one.cell.cell) == fault and one is not worst]
     best = min(

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from support.builders.sweeps import DUPLICATING, LOSING, SAFE, Truth, a_cell, measured_sweep
+import pytest
+from support.builders.sweeps import LOSING, SAFE, Truth, a_cell, measured_sweep
 
-from ackbench.experiments.orchestration.tracking.cell_runs import cell_runs
+from ackbench.experiments.orchestration.tracking.cell_runs import cell_runs, verdict_in_words
 from ackbench.experiments.orchestration.tracking.runs import RunContent, trial_run
+from ackbench.experiments.verdicts.guarantees import Guarantee
+from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
+from ackbench.experiments.verdicts.guarantees.order import ORDER
+from ackbench.experiments.verdicts.guarantees.read_loss import NO_READ_LOSS
+from ackbench.experiments.verdicts.judge import Judgement, Verdict
 from ackbench.experiments.verdicts.statistics import share
 
 
@@ -41,12 +49,38 @@ def test_a_cell_has_the_sums_of_its_trials_and_the_shares_with_their_interval() 
         assert run.metrics[f"{name}_share_high"] == expected.interval.high
 
 
-def test_the_verdict_of_a_cell_names_the_worst_first() -> None:
-    """What is not guaranteed and was seen comes before what is unknown."""
-    losing, duplicating = (run.tags["verdict"] for run in runs_of_cells(LOSING, DUPLICATING))
+def judged(verdict: Verdict, guarantee: Guarantee, *, seen: bool | None = False) -> Judgement:
+    """Return a judgement."""
+    return Judgement(
+        guarantee=guarantee, verdict=verdict, violation_seen=seen, share=None, mechanism="rule"
+    )
 
-    assert losing.startswith("not guaranteed: no acked loss")
-    assert duplicating.startswith("not guaranteed: no duplicates")
+
+HELD = judged(Verdict.HELD, ORDER)
+UNSEEN = judged(Verdict.NOT_GUARANTEED, NO_DUPLICATES)
+SEEN = judged(Verdict.NOT_GUARANTEED, NO_ACKED_LOSS, seen=True)
+UNKNOWN = judged(Verdict.UNKNOWN, NO_READ_LOSS, seen=None)
+VIOLATED = judged(Verdict.VIOLATED, AVAILABILITY, seen=True)
+
+
+@pytest.mark.parametrize(
+    ("judgements", "words"),
+    [
+        ([HELD, UNSEEN, SEEN, UNKNOWN, VIOLATED], "VIOLATED: availability"),
+        ([HELD, UNSEEN, SEEN, UNKNOWN], "not guaranteed, observed: no acked loss"),
+        ([HELD, UNSEEN, UNKNOWN], "unknown: no read loss"),
+        ([HELD, UNSEEN], "held: order"),
+        ([HELD], "held"),
+        ([UNSEEN], "nothing is guaranteed, and nothing was observed"),
+        ([], ""),
+    ],
+    ids=["violated", "observed", "unknown", "held in part", "held", "nothing", "not judged"],
+)
+def test_the_verdict_of_a_cell_names_the_worst_first(
+    judgements: list[Judgement], words: str
+) -> None:
+    """What is not guaranteed and was not observed did not hold."""
+    assert verdict_in_words(judgements) == words
 
 
 def test_cells_have_keys_of_their_own() -> None:

@@ -15,6 +15,7 @@ from support.builders.sweeps import (
 )
 
 from ackbench.experiments.pages.report.open_timelines import OpenTimelines, open_timelines
+from ackbench.experiments.verdicts.judge import Verdict
 
 
 def chosen(*truths: Truth) -> OpenTimelines:
@@ -33,6 +34,21 @@ def test_the_trial_that_lost_the_most_stands_beside_one_that_lost_nothing() -> N
     assert best.caption.startswith("Lost 0, duplicates 0;")
     assert "lost records" in worst.cause
     assert best.cause == ""
+
+
+def test_a_violated_guarantee_comes_before_a_greater_loss_that_is_allowed() -> None:
+    """The one is Kafka's promise, the other is not."""
+    data = measured_sweep((LOSING, DUPLICATING))
+    losing, duplicating, *others = data.results.cells
+    judgements = tuple(
+        one.model_copy(update={"verdict": Verdict.VIOLATED}) for one in duplicating.judgements
+    )
+    cells = (losing, duplicating.model_copy(update={"judgements": judgements}), *others)
+    changed = replace(data, results=data.results.model_copy(update={"cells": cells}))
+    timelines = open_timelines(changed)
+
+    assert timelines is not None
+    assert timelines.timelines[0].cell == "acks=all"
 
 
 def test_the_timelines_are_of_one_fault() -> None:
