@@ -20,8 +20,14 @@ if TYPE_CHECKING:
 
 _KAFKA: Final = ("org.apache.kafka:kafka_2.13:{}", "org.apache.kafka:kafka-tools:{}")
 """What a broker and its command-line tools need."""
-_CONNECT: Final = ("org.apache.kafka", "connect-runtime")
-"""Only for the tools of Kafka Connect, with a web server behind it."""
+_LEFT_OUT: Final = (
+    ("org.apache.kafka", "connect-runtime"),
+    ("org.slf4j", "slf4j-log4j12"),
+)
+"""Only for the tools of Kafka Connect, with a web server behind it; and a module that has moved.
+
+Maven and Ivy follow the latter to `slf4j-reload4j`, which is the binding of these versions.
+"""
 _LOG4J2: Final = (
     "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",  # not log4j-slf4j2-impl
     "org.apache.logging.log4j:log4j-core:2.25.4",
@@ -39,7 +45,8 @@ _ANSWER_TIMEOUT_S: Final = 30
 def resolve(version: str, repository: Path) -> dict[str, Dependency]:
     """Return what the version needs, by `artifact-version.jar`.
 
-    The binding of the log is resolved apart: jgo takes what it manages for the versions of all.
+    The binding of the log is resolved apart: jgo takes what it manages for the versions of all. Of
+    two versions of a module the later one is used.
 
     Args:
         version: of Kafka.
@@ -48,10 +55,10 @@ def resolve(version: str, repository: Path) -> dict[str, Dependency]:
     Raises:
         Exception: whatever jgo raises if something is missing or cannot be fetched.
     """
-    from jgo.maven import MavenContext
+    from jgo.maven import MavenContext, compare_versions
 
     context = MavenContext(repo_cache=repository, timeout=_ANSWER_TIMEOUT_S)
-    excluded = [context.project(*_CONNECT)]
+    excluded = [context.project(*one) for one in _LEFT_OUT]
     needed: dict[tuple[str, str, str], Dependency] = {}
     binding = _LOG4J2 if uses_log4j2(version) else _LOG4J
     for coordinates in ([one.format(version) for one in _KAFKA], binding):
@@ -59,7 +66,9 @@ def resolve(version: str, repository: Path) -> dict[str, Dependency]:
         for dependency in _flat(context.resolver.resolve(roots)):
             if dependency.scope in _USED:
                 key = (dependency.groupId, dependency.artifactId, dependency.classifier)
-                needed[key] = dependency
+                other = needed.get(key)
+                if other is None or compare_versions(other.version, dependency.version) < 0:
+                    needed[key] = dependency
     return {one.artifact.filename: one for one in needed.values()}
 
 
