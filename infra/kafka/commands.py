@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from ackbench.infra.errors import InputError, MachineError
+from ackbench.infra.errors import HarnessError, InputError, MachineError
 from ackbench.infra.jvm.runtime import java_binary
 from ackbench.infra.jvm.startup_cache import StartupCache, startup_cache
-from ackbench.infra.kafka.jars import kafka_jars, pyspark_jar
+from ackbench.infra.kafka.jars import kafka_jars
 from ackbench.infra.kafka.spec import ClusterSpec, LaunchSpec
 from ackbench.infra.kafka.storage import formatted_folder
 from ackbench.infra.kafka.versions import parse_client_version, supports_zookeeper, uses_log4j2
 from ackbench.infra.kafka.zookeeper import MAIN_CLASS, PROPERTIES_FILE
+from ackbench.infra.machine.home import INSTALL
 
 _HERE: Final = Path(__file__).parent
 
@@ -178,9 +179,23 @@ def source_command(cache: Path, version: str, source: Path) -> tuple[str, ...]:
         _JANINO,
         _CLIENT_JVM_OPTIONS,
         logs="-client",
-        more_jars=[pyspark_jar("janino"), pyspark_jar("commons-compiler")],
+        more_jars=[_pyspark_jar("janino"), _pyspark_jar("commons-compiler")],
     )
     return (*command, "-sourcepath", str(source.parent), source.stem)
+
+
+def _pyspark_jar(name: str) -> Path:
+    """Return a jar that PySpark brings, such as `janino`.
+
+    Raises:
+        HarnessError: PySpark has no such jar.
+    """
+    import pyspark
+
+    jars = sorted(Path(pyspark.__file__).parent.glob(f"jars/{name}-[0-9]*.jar"))
+    if not jars:
+        raise HarnessError(f"PySpark has no jars/{name}-*.jar: {INSTALL} installs it")
+    return jars[-1]
 
 
 def config_option(version: str, program: ClientProgram) -> str:

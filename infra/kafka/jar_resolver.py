@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from jgo.maven import Dependency
 
 _KAFKA: Final = ("org.apache.kafka:kafka_2.13:{}", "org.apache.kafka:kafka-tools:{}")
-"""What a broker and its command-line tools need."""
+"""The roots: a broker, and its command-line tools."""
 _LEFT_OUT: Final = (
     ("org.apache.kafka", "connect-runtime"),
     ("org.slf4j", "slf4j-log4j12"),
@@ -63,17 +62,14 @@ def resolve(version: str, repository: Path) -> dict[str, Dependency]:
     binding = _LOG4J2 if uses_log4j2(version) else _LOG4J
     for coordinates in ([one.format(version) for one in _KAFKA], binding):
         roots = [context.create_dependency(one, exclusions=excluded) for one in coordinates]
-        for dependency in _flat(context.resolver.resolve(roots)):
+        inputs, others = context.resolver.resolve(roots)
+        for dependency in (*inputs, *others):
             if dependency.scope in _USED:
                 key = (dependency.groupId, dependency.artifactId, dependency.classifier)
                 other = needed.get(key)
                 if other is None or compare_versions(other.version, dependency.version) < 0:
                     needed[key] = dependency
     return {one.artifact.filename: one for one in needed.values()}
-
-
-def _flat(resolved: tuple[Sequence[Dependency], Sequence[Dependency]]) -> list[Dependency]:
-    return [*resolved[0], *resolved[1]]
 
 
 def fetch(version: str, folder: Path, repository: Path) -> None:

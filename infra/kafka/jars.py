@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ackbench.infra.errors import HarnessError, MachineError
+from ackbench.infra.errors import MachineError
 from ackbench.infra.kafka.versions import parse_client_version, parse_version
 from ackbench.infra.machine.files import exclusive_lock, move_into_place, replace_file
-from ackbench.infra.machine.home import INSTALL
 from ackbench.infra.machine.scratch import JARS, scratch_folder
+from ackbench.infra.process.log_tail import last_line
 from ackbench.infra.process.processes import spawn_dying_with_parent
 from ackbench.infra.start import module_command
 
@@ -164,10 +164,9 @@ def _fetch(cache: Path, version: str, fetched: Path) -> None:
     if process.returncode != 0:
         log = cache / "jars.log"
         log.write_text(output)
-        reason = (output.strip().splitlines() or ["no reason was reported"])[-1]
         raise MachineError(
-            f"cannot resolve the jars of Kafka {version}: {reason[:_SHORTENED]}; check that the "
-            f"version exists and Maven Central is reachable; log: {log}"
+            f"cannot resolve the jars of Kafka {version}: {last_line(output)[:_SHORTENED]}; check "
+            f"that the version exists and Maven Central is reachable; log: {log}"
         )
 
 
@@ -180,20 +179,6 @@ def _write_trusted_certificates(path: Path) -> bool:
     if certificates:
         replace_file(path, "".join(map(ssl.DER_cert_to_PEM_cert, certificates)))
     return bool(certificates)
-
-
-def pyspark_jar(name: str) -> Path:
-    """Return a jar that PySpark brings, such as `janino`.
-
-    Raises:
-        HarnessError: PySpark has no such jar.
-    """
-    import pyspark
-
-    jars = sorted(Path(pyspark.__file__).parent.glob(f"jars/{name}-[0-9]*.jar"))
-    if not jars:
-        raise HarnessError(f"PySpark has no jars/{name}-*.jar: {INSTALL} installs it")
-    return jars[-1]
 
 
 def _verify(folder: Path, locked: tuple[LockedJar, ...]) -> None:

@@ -47,6 +47,11 @@ def last_lines(log: Path, count: int, *, since_bytes: int = 0) -> list[str]:
     return _tail(log, since_bytes)[-count:]
 
 
+def last_line(output: str) -> str:
+    """Return the last line of what a program printed, which mostly says why it failed."""
+    return (output.strip().splitlines() or ["no output"])[-1]
+
+
 def failure_excerpt(log: Path) -> str:
     """Return up to 12 lines of a log file that explain why its process exited.
 

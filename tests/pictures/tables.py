@@ -14,7 +14,6 @@ import os
 import re
 import subprocess
 import sys
-import textwrap
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -26,6 +25,7 @@ from e2e.command import COMMAND
 from rich.console import Console
 
 from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.messages.phrases import wrap_line
 from ackbench.experiments.planning.catalog import load_experiment
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import find_sweep
@@ -120,7 +120,7 @@ def _matrix(sweep: str) -> Iterator[str]:
         if remark == line:
             yield line
         elif not remark.startswith(_LEGEND):
-            yield from _wrapped(line, COLUMNS)
+            yield from wrap_line(line, COLUMNS, "  ")
 
 
 def _shown(sweep: str, remarks: tuple[str, ...]) -> Iterator[str]:
@@ -136,22 +136,12 @@ def _shown(sweep: str, remarks: tuple[str, ...]) -> Iterator[str]:
     yield from lines[first:legend]
     for line in below:
         if line.startswith(remarks) and not line.startswith((*_LEGEND, *_LINKS)):
-            yield from _wrapped(line, SHOW_COLUMNS)
+            yield from wrap_line(line, SHOW_COLUMNS, "  ")
     if remarks == _OF_BUGS:
         answer = lines[legend + len(below) + 1 :]
         for line in (one for one in answer if _COMPARES in one and not one.startswith(_LINKS)):
-            yield from _wrapped(line, SHOW_COLUMNS)
+            yield from wrap_line(line, SHOW_COLUMNS, "  ")
     yield "```"
-
-
-def _wrapped(line: str, columns: int) -> list[str]:
-    return textwrap.wrap(
-        line,
-        columns,
-        subsequent_indent="  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    ) or [""]
 
 
 def _output(*arguments: str) -> str:

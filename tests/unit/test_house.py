@@ -171,7 +171,7 @@ def test_the_words_are_those_of_kafka_s_own_documentation() -> None:
 
 
 def test_nothing_names_a_host_of_a_package_registry_or_a_path_of_a_machine() -> None:
-    """What is fetched comes from where pip and jgo are set to look."""
+    """Packages and jars come from where pip and jgo are set to look."""
     pattern = re.compile(r"/root/|/home/\w+/|pypi\.org|repo1?\.maven|files\.pythonhosted")
     files = tuple(path for path in tracked(*PACKAGES, "docs", "README.md") if path.suffix in PROSE)
     assert list(lines_with(pattern, files)) == []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from ackbench.infra.cluster.capabilities import Capability, missing_capability
@@ -38,8 +39,7 @@ class HandCluster:
 
     def again(self) -> HandCluster:
         """Return the same cluster for another thread, with connections of its own."""
-        folder = self._cluster.folder
-        return HandCluster(LocalCluster(folder, require_own_machine(folder)))
+        return _cluster_in(self._cluster.folder)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -224,6 +224,7 @@ def start_cluster(
     kafka_version: str = ClusterSpec.kafka_version,
     broker: Mapping[str, str] | None = None,
     isolation: bool = False,
+    announce: Callable[[str], None] = _LOG.info,
 ) -> Iterator[HandCluster]:
     """Start a real cluster on this machine; it is destroyed when the context ends.
 
@@ -235,6 +236,7 @@ def start_cluster(
         broker: properties of the brokers that replace ackbench's, such as
             `{"min.insync.replicas": "2"}`.
         isolation: whether nodes can be isolated: needs root.
+        announce: called with a line before each step that takes long.
 
     Yields:
         The cluster, healthy.
@@ -253,13 +255,18 @@ def start_cluster(
         broker=dict(broker or {}),
         network="namespaces" if isolation else "loopback",
     )
-    ensure_kafka_ready(home.cache, spec, _LOG.info)
+    ensure_kafka_ready(home.cache, spec, announce)
+    announce(f"starting {nodes} brokers ...")
     name = f"{PREFIX}-{secrets.token_hex(3)}"
     cluster = HandCluster(provision(home.clusters, home.cache, name, spec))
     try:
         yield cluster
     finally:
         cluster.destroy()
+
+
+def _cluster_in(folder: Path) -> HandCluster:
+    return HandCluster(LocalCluster(folder, require_own_machine(folder)))
 
 
 def running_cluster(home: Home) -> HandCluster:
@@ -271,7 +278,7 @@ def running_cluster(home: Home) -> HandCluster:
     found = []
     for folder in sorted(home.clusters.glob(f"{PREFIX}-*")):
         try:
-            cluster = HandCluster(LocalCluster(folder, require_own_machine(folder)))
+            cluster = _cluster_in(folder)
             cluster.status()
         except HarnessError:
             continue  # what is left of one that has ended

@@ -20,7 +20,6 @@ from ackbench.experiments.errors import UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean, one_line
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.pages.live.by_hand import ClusterView, HandPage, hand_page
-from ackbench.infra.cluster.setup import ensure_kafka_ready
 from ackbench.infra.errors import AckbenchError, HarnessError, InputError, WaitTimeout
 from ackbench.infra.kafka.spec import ClusterSpec
 from ackbench.infra.machine.home import Home
@@ -178,10 +177,13 @@ def serve(
         isolation: whether nodes can be isolated, which needs root.
     """
     home.ensure_writable()
-    version = kafka_version or ClusterSpec.kafka_version
-    ensure_kafka_ready(home.cache, ClusterSpec(nodes=nodes, kafka_version=version), echo_error)
-    echo_error(f"starting {nodes} brokers ...")
-    with start_cluster(nodes, kafka_version=version, broker=broker, isolation=isolation) as cluster:
+    with start_cluster(
+        nodes,
+        kafka_version=kafka_version or ClusterSpec.kafka_version,
+        broker=broker,
+        isolation=isolation,
+        announce=echo_error,
+    ) as cluster:
         echo(f"bootstrap.servers={cluster.bootstrap_servers}")
         with _live_page(home, cluster):
             if sys.stdin.isatty():

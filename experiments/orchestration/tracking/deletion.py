@@ -24,6 +24,7 @@ from ackbench.experiments.sweep.lookup import pruned_folder
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.machine.databases import shrink_database
 from ackbench.infra.machine.home import Home
+from ackbench.infra.process.log_tail import last_line
 
 _RUNS_PER_CALL: Final = 500
 """Ids on one command line."""
@@ -98,8 +99,8 @@ def _collect_garbage(home: Home, run_ids: Sequence[str]) -> None:
         check=False,
     )
     if process.returncode != 0:
-        lines = process.stderr.strip().splitlines() or ["no output"]
-        raise HarnessError(f"`mlflow gc` failed: {one_line(lines[-1])[:_SHORTENED]}")
+        reason = one_line(last_line(process.stderr))
+        raise HarnessError(f"`mlflow gc` failed: {reason[:_SHORTENED]}")
 
 
 def _delete_at_server(home: Home, pruned: Sequence[str]) -> int:

@@ -58,6 +58,7 @@ from ackbench.infra.machine.databases import (
 from ackbench.infra.machine.files import exclusive_lock, sqlite_url
 from ackbench.infra.machine.home import REPOSITORY, Home
 from ackbench.infra.machine.resources import full_disk
+from ackbench.infra.process.log_tail import last_line
 from ackbench.infra.process.processes import spawn_dying_with_parent
 from ackbench.infra.start import module_command
 
@@ -215,8 +216,8 @@ def _create_store(database: Path) -> None:
     )
     _, output = process.communicate()
     if process.returncode != 0:
-        lines = output.decode(errors="replace").strip().splitlines() or ["no output"]
-        raise HarnessError(f"MLflow could not create its database {database}: {lines[-1]}")
+        reason = last_line(output.decode(errors="replace"))
+        raise HarnessError(f"MLflow could not create its database {database}: {reason}")
 
 
 def tracked_sweep(sweep: SweepFolder) -> TrackedSweep | None:
@@ -236,8 +237,8 @@ def tracked_sweep(sweep: SweepFolder) -> TrackedSweep | None:
         raise LedgerError(f"{path} {why_unreadable(content, damaged)}") from error
 
 
-def newest_tracked(home: Home) -> Iterator[TrackedSweep]:
-    """Yield the ids of the sweeps of a home that are in its embedded store, the newest first.
+def newest_tracked(home: Home) -> TrackedSweep | None:
+    """Return the ids of the newest sweep of a home that is in its embedded store; `None`: none is.
 
     A sweep whose file with the ids cannot be read is left out.
     """
@@ -247,7 +248,8 @@ def newest_tracked(home: Home) -> Iterator[TrackedSweep]:
         except LedgerError:
             continue
         if tracked and tracked.tracking_uri == embedded_uri(home):
-            yield tracked
+            return tracked
+    return None
 
 
 def page_address(tracked: TrackedSweep, home: Home) -> str | None:
@@ -268,10 +270,7 @@ def charts_link(server: str, sweep_id: str, tracked: TrackedSweep) -> str:
         sweep_id: the sweep.
         tracked: its ids in MLflow.
     """
-    return (
-        f"{server}/#/experiments/{tracked.experiment_id}/runs"
-        f"?workflowType=machine_learning&compareRunsMode=CHART&viewStateShareKey={sweep_id}"
-    )
+    return _view_link(server, tracked, f"compareRunsMode=CHART&viewStateShareKey={sweep_id}")
 
 
 def answer_link(server: str, tracked: TrackedSweep) -> str:
@@ -281,10 +280,13 @@ def answer_link(server: str, tracked: TrackedSweep) -> str:
         server: the address of MLflow's page.
         tracked: the ids of one of its sweeps in MLflow.
     """
-    return (
-        f"{server}/#/experiments/{tracked.experiment_id}/runs"
-        f"?workflowType=machine_learning&viewStateShareKey={ANSWER_KEY}"
-    )
+    return _view_link(server, tracked, f"viewStateShareKey={ANSWER_KEY}")
+
+
+def _view_link(server: str, tracked: TrackedSweep, view: str) -> str:
+    """Return the address of a view; without the type MLflow's page opens on traces."""
+    runs = f"{server}/#/experiments/{tracked.experiment_id}/runs"
+    return f"{runs}?workflowType=machine_learning&{view}"
 
 
 def report_link(server: str, tracked: TrackedSweep) -> str:

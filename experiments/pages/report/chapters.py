@@ -6,12 +6,11 @@ The project's `docs/lessons` is written by this module.
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.messages.phrases import one_line, wrap_line
 from ackbench.experiments.pages.report.drawing import standalone_svg
 from ackbench.experiments.pages.report.tour_page import ClaimResult, read_claim_results
 from ackbench.experiments.results.lessons.finding import Finding
@@ -92,14 +91,9 @@ def wrap_markdown(text: str) -> str:
 
 
 def _wrap_line(line: str) -> Iterator[str]:
-    wrapped = textwrap.wrap(
-        _UNBREAKABLE.sub(lambda found: found[0].replace(" ", _NO_BREAK_SPACE), line),
-        _LINE_CHARACTERS,
-        subsequent_indent=_INDENTS.get(line[:2], ""),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    yield from (part.replace(_NO_BREAK_SPACE, " ") for part in wrapped)
+    unbroken = _UNBREAKABLE.sub(lambda found: found[0].replace(" ", _NO_BREAK_SPACE), line)
+    for part in wrap_line(unbroken, _LINE_CHARACTERS, _INDENTS.get(line[:2], "")):
+        yield part.replace(_NO_BREAK_SPACE, " ")
 
 
 def _stem(result: ClaimResult) -> str:

@@ -15,7 +15,7 @@ from ackbench.experiments.ledger.result_terms import TIMELINE_SLOT_NS
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.pages.report.data import FaultGroup, ReportData, group_by_fault
-from ackbench.experiments.results.cells import cell_key, judged_trials, median_by_gap
+from ackbench.experiments.results.cells import judged_trials, median_by_gap
 from ackbench.experiments.results.models import CellResult, MedianAndMax
 from ackbench.experiments.results.rows import Row
 from ackbench.experiments.results.wording import (
@@ -90,11 +90,11 @@ class GuaranteeMatrix:
     not_observed: tuple[str, ...]
     """The guarantees without a column: in no cell was the opposite observed."""
     cells: int
-    """How many cells its rows have."""
+    """The number of cells in its rows."""
 
     @property
     def has_a_row_per_cell(self) -> bool:
-        """Whether no row has several cells."""
+        """True if no row has several cells."""
         return self.cells == sum(len(group.rows) for group in self.groups)
 
     @property
@@ -145,17 +145,19 @@ def _rows(
     data: ReportData, group: FaultGroup, guarantees: Sequence[Guarantee], *, by_outcome: bool
 ) -> Iterator[OutcomeRow]:
     """Yield the rows of a fault, in the order of the first cell of each."""
-    outcomes: dict[object, list[CellResult]] = {}
-    for cell in group.cells:
-        outcomes.setdefault(
-            _outcome(cell, guarantees) if by_outcome else cell_key(cell.cell), []
-        ).append(cell)
+    outcomes: dict[object, list[int]] = {}
+    for place, cell in enumerate(group.cells):
+        key = _outcome(cell, guarantees) if by_outcome else place
+        outcomes.setdefault(key, []).append(place)
     products = [
-        (product, [alike[place] for place in places])
+        ([alike[number] for number in numbers], product)
         for alike in outcomes.values()
-        for product, places in cell_products([one.cell for one in alike], group.axes)
+        for product, numbers in cell_products(
+            [group.cells[place].cell for place in alike], group.axes
+        )
     ]
-    for product, cells in sorted(products, key=lambda row: group.cells.index(row[1][0])):
+    for places, product in sorted(products, key=lambda row: row[0]):
+        cells = [group.cells[place] for place in places]
         yield OutcomeRow(
             tuple(
                 (axis_name(axis), values_text(values))
@@ -169,7 +171,7 @@ def _rows(
 
 @dataclass(frozen=True)
 class _Observation:
-    """What a cell shows of a guarantee."""
+    """A guarantee in a cell: its verdict, and the observation in few words."""
 
     kind: str
     sign: str

@@ -58,7 +58,7 @@ class _Candidate:
 
     @property
     def is_violated(self) -> bool:
-        """Whether a guarantee of the cell was."""
+        """True if a guarantee of the cell was."""
         return any(one.verdict is Verdict.VIOLATED for one in self.cell.judgements)
 
     def distance(self, other: CellResult) -> int:

@@ -177,13 +177,10 @@ _BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=%|(?:ms|s|kB|MB)\b)")
 
 SIGNS: Final = {
     "held": HELD_SIGN,
-    "unproven": UNPROVEN_SIGN,
     "violated": VIOLATED_SIGN,
     "unknown": UNKNOWN_SIGN,
-    "observed": OBSERVED_SIGN,
-    "not_observed": NOT_OBSERVED_SIGN,
-    "not_measurable": NOT_MEASURABLE_SIGN,
 }
+"""Signs of what is held, is violated or is unknown, by CSS class."""
 
 LEGEND: Final = (
     ("held", HELD_SIGN, "guaranteed, held"),
@@ -244,6 +241,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
     cells, settings = cell_views(data), effective_settings(data)
     folder = shlex.quote(data.folder or results.sweep_id)
     overloaded = any(cell.overloaded_trials for cell in data.cells)
+    outcomes = guarantee_matrix(data, by_outcome=True)
     return {
         "results": results,
         "plan": data.plan,
@@ -253,7 +251,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "plot": plot_chart(finding.plot, "finding") if finding and finding.plot else None,
         "run": describe_run(data.plan, list(data.manifests.values())),
         "answer": plain_answer(results),
-        "outcomes": guarantee_matrix(data, by_outcome=True),
+        "outcomes": outcomes,
         "open_timelines": open_timelines(data) if finding is None else None,
         "expected": expected_of_cells(results.expectations),
         "hosts": tuple(map(as_sentence, host_sentences(results.hosts))) if results.hosts else (),
@@ -261,7 +259,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         if results.client_versions
         else (),
         "verdict_lines": verdict_lines(data),
-        "matrix": guarantee_matrix(data),
+        "matrix": outcomes if outcomes.has_a_row_per_cell else guarantee_matrix(data),
         "guarantees": tuple(guarantee.label for guarantee in data.guarantees),
         "cells": cells,
         "figures": figure_table(cells),

@@ -9,6 +9,7 @@ from typing import Final
 
 from ackbench.experiments.results.checkup.changes import Change
 from ackbench.experiments.results.checkup.files.found import FoundFile, FoundSetting, Scope
+from ackbench.experiments.results.checkup.files.names import variable_of
 from ackbench.experiments.results.checkup.own_names import place_of
 
 _ENVIRONMENT: Final = ("KAFKA_CFG_", "KAFKA_", "CONNECT_")
@@ -97,7 +98,7 @@ def _spell(kind: str, name: str) -> str:
         return name
     if kind == "kebab":
         return name.replace(".", "-")
-    return kind + name.upper().replace(".", "_")
+    return variable_of(kind, name)
 
 
 def _like(lines: Sequence[str], sibling: FoundSetting, name: str, value: str) -> str:

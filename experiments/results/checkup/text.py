@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
 
-from ackbench.experiments.messages.phrases import format_count, format_list
+from ackbench.experiments.messages.phrases import format_count, format_list, wrap_line
 from ackbench.experiments.results.checkup.changes import Change, ChangeSearch, Improvement
 from ackbench.experiments.results.checkup.configuration import OF_BROKER, Configuration
 from ackbench.experiments.results.checkup.diagnosis import Diagnosis
@@ -266,13 +265,7 @@ def wrapped(lines: Iterable[str], columns: int) -> Iterator[str]:
             yield line  # to be copied
             continue
         indent = " " * (len(line) - len(line.lstrip()) + 2)
-        yield from textwrap.wrap(
-            line,
-            columns,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        ) or [""]
+        yield from wrap_line(line, columns, indent)
 
 
 def _summary(faults: int, missing: int) -> str:

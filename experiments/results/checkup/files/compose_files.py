@@ -93,9 +93,8 @@ class ComposeFiles:
                 continue
             shown = str(path.relative_to(self._path.parent.resolve()))
             own = {LineText(key, key.line, shown): value.strip("\"'") for key, value in pairs}
-            found = {**_without(found, own), **own}
-        own = environment_of(at(service, "environment"))
-        return {**_without(found, own), **own}
+            found = _overridden(found, own)
+        return _overridden(found, environment_of(at(service, "environment")))
 
     def _within(self, path: Path, named: str) -> Path:
         """Return a file that another one names.
@@ -120,9 +119,11 @@ def environment_of(value: object) -> dict[LineText, str]:
     }
 
 
-def _without(found: Mapping[LineText, str], others: Mapping[LineText, str]) -> dict[LineText, str]:
-    """Return the variables that others do not set: a key that stays would keep its old line."""
-    return {name: value for name, value in found.items() if name not in others}
+def _overridden(
+    variables: Mapping[LineText, str], others: Mapping[LineText, str]
+) -> dict[LineText, str]:
+    """Return variables with others that come first; a key of both has the others' line."""
+    return {name: value for name, value in variables.items() if name not in others} | {**others}
 
 
 def _entries(value: object) -> Iterator[object]:
@@ -156,8 +157,7 @@ def _merge(parent: Mapping[str, Any], service: Mapping[str, Any]) -> dict[str, A
     for key in _MERGED:
         if key in parent and key in service:
             if key == "environment":
-                own = environment_of(service[key])
-                merged[key] = {**_without(environment_of(parent[key]), own), **own}
+                merged[key] = _overridden(environment_of(parent[key]), environment_of(service[key]))
             else:
                 merged[key] = {**mapping(parent[key]), **mapping(service[key])}
     for key in _JOINED:

@@ -28,6 +28,7 @@ from ackbench.experiments.results.checkup.files.names import (
     dotted,
     names_of,
     property_of_variable,
+    variable_of,
 )
 from ackbench.experiments.results.checkup.files.properties_files import pairs_of
 from ackbench.experiments.results.checkup.files.trees import LineText, at, items, line_of, mapping
@@ -297,7 +298,7 @@ def _take_node(
 
 
 def _as_variable(prefix: str, scope: Scope, name: str, value: str) -> str | None:
-    return f"{prefix}{name.upper().replace('.', '_')}={value}" if scope == "broker" else None
+    return f"{variable_of(prefix, name)}={value}" if scope == "broker" else None
 
 
 def _take_topics(taking: Taking, value: str) -> None:
@@ -338,7 +339,7 @@ def _take_connect(taking: Taking, variables: Mapping[LineText, str]) -> bool:
 
 
 def _as_connect(scope: Scope, name: str, value: str) -> str:
-    return f"CONNECT_{scope.upper()}_{name.upper().replace('.', '_')}={value}"
+    return f"{variable_of(f'CONNECT_{scope.upper()}_', name)}={value}"
 
 
 def share_settings(taking: Taking) -> None:

@@ -51,7 +51,7 @@ class FoundNode:
     volumes: tuple[str, ...] | None = None
     """What it keeps its data in, a name for each; `None`: the file does not say."""
     share_volumes: bool = False
-    """Whether several that are equal have the same volumes, not one each."""
+    """Several that are equal have the same volumes, not one each."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class FoundFile:
     has_kafkas_names: bool = True
     """Whether a further property would be written as those that are there."""
     spelling: Spelling | None = None
-    """How the file's product writes a setting; `None`: as Kafka does, or it is not known."""
+    """Writes a setting as the file's product does; `None`: as Kafka does, or it is not known."""
     notes: tuple[str, ...] = ()
     """What somebody must know who reads the result; one line each."""
     sights: tuple[str, ...] = ()

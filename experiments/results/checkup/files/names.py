@@ -228,6 +228,11 @@ def property_of_variable(variable: str) -> str | None:
     return name if name in names_of("broker") or not matches(variable, _OF_IMAGE) else None
 
 
+def variable_of(prefix: str, name: str) -> str:
+    """Return the variable that an image makes a property of: `property_of_variable` reversed."""
+    return prefix + name.upper().replace(".", "_")
+
+
 def dotted(name: str) -> str:
     """Return a name of an environment variable, without its prefix, as that of a property."""
     marks = {1: ".", 2: "_", 3: "-"}

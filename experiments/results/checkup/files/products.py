@@ -43,7 +43,7 @@ class Product:
     sights: Mapping[str, str] = field(default_factory=dict)
     """What it loses itself, with the source, by the option that makes it so; empty: always."""
     sign: str = ": "
-    """What stands between an option and its value."""
+    """Stands between an option and its value."""
 
     def option(self, name: str) -> str | None:
         """Return the option that sets a property; `None`: it has none."""

@@ -23,6 +23,7 @@ from ackbench.experiments.messages.phrases import one_line, shorten
 from ackbench.experiments.sweep.documents import read_document
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.machine.files import replace_file
+from ackbench.infra.process.log_tail import last_line
 
 HEALS: Final = "heals"
 """The folder of noted heals, in the folder of ackbench for the cluster."""
@@ -67,8 +68,7 @@ def run_command(part: str, words: Sequence[str], timeout_s: float) -> str:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         raise CommandFailed(f"{part} `{text}` did not end within {timeout_s:g} s") from error
-    lines = output.decode(errors="replace").strip().splitlines()
-    last = shorten(one_line(lines[-1]), _OUTPUT_CHARACTERS) if lines else "no output"
+    last = shorten(one_line(last_line(output.decode(errors="replace"))), _OUTPUT_CHARACTERS)
     if process.returncode != 0:
         raise CommandFailed(f"{part} `{text}` ended with {process.returncode}: {last}")
     return last

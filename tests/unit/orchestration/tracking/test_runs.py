@@ -24,7 +24,7 @@ def runs_of_cells(*truths: Truth) -> list[RunContent]:
 
 
 def test_the_name_of_a_run_has_what_the_cells_differ_in() -> None:
-    """What all of them share would only make it longer."""
+    """Settings that all of them share would only make it longer."""
     data = measured_sweep((LOSING, SAFE))
     spec = data.plan.trials[1]
     trial = next(one for one in data.results.trials if one.trial_id == spec.trial_id)
@@ -79,7 +79,7 @@ VIOLATED = judged(Verdict.VIOLATED, AVAILABILITY, seen=True)
 def test_the_verdict_of_a_cell_names_the_worst_first(
     judgements: list[Judgement], words: str
 ) -> None:
-    """What is not guaranteed and was not observed did not hold."""
+    """A guarantee that is not given and was not seen broken did not hold."""
     assert verdict_in_words(judgements) == words
 
 

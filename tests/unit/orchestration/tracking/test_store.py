@@ -256,7 +256,7 @@ def test_the_newest_sweep_that_is_tracked_leads_to_the_answer_of_its_experiment(
     """The view of all cells has a key of its own."""
     home, _, ids = tracked
 
-    assert next(store.newest_tracked(home)) == ids
+    assert store.newest_tracked(home) == ids
     assert store.answer_link("http://127.0.0.1:5000", ids) == (
         f"http://127.0.0.1:5000/#/experiments/{ids.experiment_id}/runs"
         "?workflowType=machine_learning&viewStateShareKey=ackbench"

@@ -42,7 +42,7 @@ def test_what_is_0_in_all_runs_has_no_chart() -> None:
 
 
 def test_the_answer_is_of_all_cells_by_fault_and_ends_with_the_verdict() -> None:
-    """What each sweep of the experiment said of the same settings stands together."""
+    """All sweeps of the experiment stand together, by their settings."""
     state = state_of(views.answer_view(["acks"], []))
 
     assert state["searchFilter"] == f"tags.kind = '{CELL}'"

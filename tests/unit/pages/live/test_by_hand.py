@@ -48,7 +48,7 @@ def test_a_partition_may_have_no_leader_and_a_topic_may_be_new() -> None:
 
 
 def test_without_an_answer_nothing_is_said_of_partitions() -> None:
-    """What they are then is not known; nor is a topic new that was there before."""
+    """Their state is then not known; nor is a topic new that was there before."""
     silent = ClusterView(((1, "paused"), *RUNNING[1:]), None)
 
     assert list(changes(BEFORE, silent)) == [

@@ -35,7 +35,7 @@ SAFER: Final[tuple[tuple[Scope, str, str], ...]] = (
     ("producer", "delivery.timeout.ms", "120000"),
     ("consumer", "auto.offset.reset", "earliest"),
 )
-"""What a check proposes to clients."""
+"""The proposals of a check to clients."""
 PROGRAMS = {
     "kafkajs": "import { Kafka } from 'kafkajs'\nkafka.producer(); kafka.consumer(); ",
     "franz-go": 'import "github.com/twmb/franz-go/pkg/kgo"\nc.Produce(); kgo.ConsumeTopics(); ',
@@ -46,6 +46,11 @@ NOT_READ = {
     ("franz-go", "enable.idempotence"),
 }
 """The library's default, which a program has without writing anything, or a nested call."""
+
+
+def settings_of(found: FoundFile) -> set[tuple[Scope, str, str]]:
+    """Return the settings as scope, name and value."""
+    return {(one.scope, one.name, one.value) for one in found.settings}
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda one: one.title)
@@ -68,7 +73,7 @@ def test_what_a_framework_writes_is_read_as_the_setting_that_was_meant(
         found = read_file(path)
 
         assert found.format == framework.title
-        assert (scope, name, value) in {(one.scope, one.name, one.value) for one in found.settings}
+        assert (scope, name, value) in settings_of(found)
 
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda one: one.title)
@@ -83,9 +88,7 @@ def test_what_a_library_writes_is_read_as_the_setting_that_was_meant(
         path = tmp_path / f"program{library.suffixes[0]}"
         path.write_text(f"{PROGRAMS[library.title]}\n{written}\n")
 
-        assert (scope, name, value) in {
-            (one.scope, one.name, one.value) for one in read_file(path).settings
-        }
+        assert (scope, name, value) in settings_of(read_file(path))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,7 @@ def test_what_a_product_writes_is_read_as_the_setting_that_was_meant(product: Pr
         option, _, text = written.partition(product.sign)
         found = read_products([(product, {LineText(option, 1): text})], Path("output"))
 
-        assert (scope, name, value) in {(one.scope, one.name, one.value) for one in found.settings}
+        assert (scope, name, value) in settings_of(found)
 
 
 @pytest.mark.parametrize("prefix", ["KAFKA_", "KAFKA_CFG_"])
