@@ -12,7 +12,7 @@ from ackbench.experiments.orchestration import services
 from ackbench.experiments.orchestration.tracking.store import (
     MLFLOW_PORT,
     charts_link,
-    embedded_uri,
+    in_embedded_store,
     page_address,
     tracked_sweep,
 )
@@ -78,7 +78,7 @@ def open_mlflow(home: Home, named: str | None, port: int | None) -> int:
             f"{sweep.sweep_id} is in another store of MLflow, which has no page here: "
             f"{tracked.tracking_uri}, experiment {tracked.experiment_id}"
         )
-    if tracked.tracking_uri != embedded_uri(home) or services.is_up(home):
+    if not in_embedded_store(tracked, home) or services.is_up(home):
         link = charts_link(address, sweep.sweep_id, tracked)
         _open(link, link)
         return 0

@@ -247,9 +247,22 @@ def newest_tracked(home: Home) -> TrackedSweep | None:
             tracked = tracked_sweep(sweep)
         except LedgerError:
             continue
-        if tracked and tracked.tracking_uri == embedded_uri(home):
+        if tracked and in_embedded_store(tracked, home):
             return tracked
     return None
+
+
+def in_embedded_store(tracked: TrackedSweep, home: Home) -> bool:
+    """Return whether a sweep's runs are in the embedded store of this home.
+
+    How long SQLite waits for a lock is in the recorded URI, but does not tell one store from
+    another: other versions wait longer or shorter.
+    """
+    return _without_query(tracked.tracking_uri) == _without_query(embedded_uri(home))
+
+
+def _without_query(uri: str) -> str:
+    return uri.partition("?")[0]
 
 
 def page_address(tracked: TrackedSweep, home: Home) -> str | None:
@@ -259,7 +272,7 @@ def page_address(tracked: TrackedSweep, home: Home) -> str | None:
     """
     if tracked.tracking_uri.startswith(("http://", "https://")):
         return tracked.tracking_uri.rstrip("/")
-    return server_address(home) if tracked.tracking_uri == embedded_uri(home) else None
+    return server_address(home) if in_embedded_store(tracked, home) else None
 
 
 def charts_link(server: str, sweep_id: str, tracked: TrackedSweep) -> str:

@@ -192,10 +192,12 @@ def test_the_summary_has_the_verdicts_and_the_results_of_the_controls(
 
 
 def test_a_locked_database_is_one_line_with_its_holder_and_the_sweep_is_tracked_later(
-    tracked: tuple[Home, SweepFolder, store.TrackedSweep], monkeypatch: pytest.MonkeyPatch
+    retracked: tuple[Home, SweepFolder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLAlchemy's error would be a traceback with the statement of SQL."""
-    home, sweep, before = tracked
+    home, sweep = retracked
+    before = store.tracked_sweep(sweep)
+    assert before is not None
     monkeypatch.setattr("ackbench.infra.machine.files._SQLITE_LOCK_TIMEOUT_S", 0.1)
     with closing(sqlite3.connect(store.database_of_store(home))) as holder:
         holder.execute("BEGIN EXCLUSIVE")
@@ -261,6 +263,18 @@ def test_the_newest_sweep_that_is_tracked_leads_to_the_answer_of_its_experiment(
         f"http://127.0.0.1:5000/#/experiments/{ids.experiment_id}/runs"
         "?workflowType=machine_learning&viewStateShareKey=ackbench"
     )
+
+
+def test_a_store_is_the_same_one_for_a_version_that_waits_longer_for_its_lock(
+    tracked: tuple[Home, SweepFolder, store.TrackedSweep], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time is in the address that an earlier version recorded."""
+    home, _, ids = tracked
+    monkeypatch.setattr("ackbench.infra.machine.files._SQLITE_LOCK_TIMEOUT_S", 7)
+
+    assert ids.tracking_uri != store.embedded_uri(home)
+    assert store.newest_tracked(home) == ids
+    assert store.page_address(ids, home) == "http://127.0.0.1:5000"
 
 
 def test_the_link_opens_the_charts_of_this_sweep_only(
