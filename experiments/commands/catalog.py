@@ -22,6 +22,7 @@ from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.new_sweep import PlannedSweep, plan_experiment, refuse_empty
 from ackbench.experiments.results.cells import cell_sort_key
 from ackbench.experiments.results.formats.tables import lines_of_refusals
+from ackbench.experiments.results.lessons.diagram import draw_experiment
 from ackbench.experiments.results.lessons.shortened import describe_shortened
 from ackbench.experiments.results.wording import ROLE_NAMES
 from ackbench.experiments.sweep.plan import Plan
@@ -76,6 +77,9 @@ def explain(named: str) -> int:
     plan, console = plan_experiment(experiment, _SWEEP_ID, named), _console()
     refuse_empty(plan, named)
     console.print(f"{experiment.name}: {experiment.title}", style="bold")
+    console.print()
+    for line in draw_experiment(plan):
+        print_text(console, f"  {line}".rstrip(), wrap=False)
     for head, text in _paragraphs(experiment, describe_shortened(plan)):
         console.print(f"\n{head}", style="bold" if console.is_terminal else None)
         console.print(Padding(" ".join(text.split()), (0, 0, 0, 2)))

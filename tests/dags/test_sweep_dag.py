@@ -57,6 +57,7 @@ def test_trials_run_in_the_plans_order(dags: Any, world: FakeInfrastructure) -> 
     assert world.started_trials() == [trial.trial_id for trial in sweep.plan().trials]
 
 
+@pytest.mark.further
 def test_a_path_in_place_of_a_sweeps_id_starts_nothing(
     dags: Any, world: FakeInfrastructure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +209,7 @@ def test_missing_trials_are_named_and_reported_without_the_report_and_mlflow(
     assert reported == [sweep.sweep_id]
 
 
+@pytest.mark.further
 def test_a_sweep_that_cannot_be_measured_is_verified_and_fails(
     dags: Any, world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,6 +277,7 @@ def test_a_trial_task_that_finds_nothing_to_run_is_skipped(
     assert world.started_trials() == ["000-abcdef"]
 
 
+@pytest.mark.further
 def test_without_a_cluster_no_trial_starts(dags: Any, world: FakeInfrastructure) -> None:
     """The first failure is that of provision."""
     world.no_cluster = True
@@ -284,6 +287,7 @@ def test_without_a_cluster_no_trial_starts(dags: Any, world: FakeInfrastructure)
     assert step_context.RUN_STATE.failures[0] == "provision: node 2 did not start"
 
 
+@pytest.mark.further
 def test_after_an_interrupt_no_task_runs(dags: Any, world: FakeInfrastructure) -> None:
     """Airflow turns Ctrl-C into a failed task and would start the next trial.
 
@@ -334,6 +338,7 @@ def test_a_refused_request_is_one_line_and_nothing_after_it_runs(
     assert "Traceback" not in "".join(capfd.readouterr()) + caplog.text
 
 
+@pytest.mark.further
 def test_the_tasks_log_what_runs_and_the_answer(
     dags: Any, world: FakeInfrastructure, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -346,6 +351,7 @@ def test_the_tasks_log_what_runs_and_the_answer(
     assert f"report: {sweep.report} (ackbench open report {sweep.sweep_id})" in caplog.messages
 
 
+@pytest.mark.further
 def test_an_unexpected_error_keeps_its_traceback(
     dags: Any,
     world: FakeInfrastructure,

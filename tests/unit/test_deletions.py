@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -64,14 +65,15 @@ def deletions(module: Path, node: ast.AST, inside: tuple[str, ...] = ()) -> Iter
         yield from deletions(module, child, names)
 
 
-def deletions_of_the_code() -> set[str]:
+@cache
+def deletions_of_the_code() -> frozenset[str]:
     """Return every function of the code that deletes something."""
     modules = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    return {
+    return frozenset(
         deletion
         for path in modules
         for deletion in deletions(path.relative_to(ROOT), ast.parse(path.read_text()))
-    }
+    )
 
 
 def deletions_of_the_table() -> list[str]:

@@ -121,6 +121,7 @@ def test_what_runs_says_in_one_line_what_is_missing(home: Home, command: tuple[s
     assert re.search(r"installs? (it|what is missing)", ran.stderr)
 
 
+@pytest.mark.further
 def test_a_home_that_a_full_installation_has_set_up_does_not_make_runs_possible(home: Home) -> None:
     """A sweep was planned, and Airflow's absence was the failure of its first step."""
     record = home.root / SET_UP_FILE
@@ -144,6 +145,7 @@ def test_pruning_deletes_no_sweep_whose_runs_in_mlflow_would_stay(home: Home) ->
     assert sorted(home.sweeps.iterdir()) == before
 
 
+@pytest.mark.further
 def test_files_with_librdkafkas_names_are_checked_without_it(home: Home, tmp_path: Path) -> None:
     """By the copy of its table of properties."""
     path = tmp_path / "producer.properties"

@@ -142,6 +142,7 @@ def chapter_lines(result: ClaimResult, finding: Finding, plan: Plan) -> Iterator
     """
     claim = result.claim
     yield from (f"# {result.stop.lesson}. {result.title}", "", f"> {one_line(claim.says)}", "")
+    yield from ("```text", *result.drawing, "```", "")
     yield from ("## How Kafka works", "", one_line(claim.mechanism), "")
     yield from ("## The experiment", "", one_line(claim.method), "")
     refuted_by = one_line(claim.refuted_by)

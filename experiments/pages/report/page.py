@@ -29,6 +29,7 @@ from ackbench.experiments.results.client_versions import version_sentences
 from ackbench.experiments.results.expectations import expectation_sentence, expected_of_cells
 from ackbench.experiments.results.formats.tables import refusal_lines
 from ackbench.experiments.results.hosts import host_sentences
+from ackbench.experiments.results.lessons.diagram import draw_experiment
 from ackbench.experiments.results.lessons.shortened import describe_shortened
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.run_description import describe_run, next_question
@@ -245,6 +246,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
     return {
         "results": results,
         "plan": data.plan,
+        "drawing": draw_experiment(data.plan),
         "shortened": describe_shortened(data.plan),
         "finding": finding,
         "overload": LEGEND_OF_OVERLOAD if overloaded else "",

@@ -12,6 +12,7 @@ from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
 from ackbench.experiments.pages.report.finding_plots import plot_chart
 from ackbench.experiments.pages.report.page import load_template
 from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.results.lessons.diagram import draw_experiment
 from ackbench.experiments.results.lessons.finding import Conclusion, Finding
 from ackbench.experiments.results.lessons.of_sweep import finding_of
 from ackbench.experiments.results.lessons.shortened import describe_shortened
@@ -34,6 +35,8 @@ class ClaimResult:
     claim: Claim
     construction: str | None
     """Where the experiment's own construction decides the outcome."""
+    drawing: tuple[str, ...]
+    """The experiment; empty: not planned yet."""
     shortened: str | None
     """The timeouts below their defaults; None: not planned yet, or none."""
     finding: Finding | None
@@ -92,6 +95,7 @@ def _claim_result(stop: TourStop, folder: TourFolder, home: Home) -> ClaimResult
             title=experiment.title,
             claim=experiment.claim,
             construction=experiment.construction,
+            drawing=(),
             shortened=None,
             finding=None,
             plot=None,
@@ -113,6 +117,7 @@ def _claim_result(stop: TourStop, folder: TourFolder, home: Home) -> ClaimResult
         title=experiment.title,
         claim=claim,
         construction=plan.construction or experiment.construction,
+        drawing=draw_experiment(plan),
         shortened=describe_shortened(plan),
         finding=finding,
         plot=plot_chart(plot, f"lesson-{stop.lesson}") if plot else None,

@@ -51,6 +51,7 @@ def test_the_job_finds_what_a_loop_over_every_record_finds(part: int) -> None:
     tally.count("histories on which the job and plain Python agree", len(generated))
 
 
+@pytest.mark.further
 def test_the_order_of_rows_and_trials_changes_nothing() -> None:
     """Files hold rows in the order of their writing; no value may depend on it."""
     trials, random = _planted(generate_histories(examples(128), SEED)), Random(SEED)  # noqa: S311 - a shuffle, no secret

@@ -32,6 +32,7 @@ def test_an_update_writes_the_text_and_prints_the_difference(tmp_path: Path) -> 
     GoldenFiles(update=False).compare_message(path, "test_a", "two\n")
 
 
+@pytest.mark.further
 def test_each_stored_message_is_one_of_a_test() -> None:
     """The message of a removed test is removed too."""
     stale = [

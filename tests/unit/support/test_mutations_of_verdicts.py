@@ -101,6 +101,7 @@ def test_every_mutant_of_a_module_that_judges_is_caught(
     assert missed == []
 
 
+@pytest.mark.further("ackbench.experiments.verdicts.statistics")
 @pytest.mark.parametrize("module", CASES)
 def test_the_cases_hold_without_a_mistake(module: str) -> None:
     """Or else every mistake would seem to be noticed."""

@@ -73,6 +73,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, Ran, Ran]:
     return first, again, other
 
 
+@pytest.mark.further
 def test_the_printed_seed_gives_the_same_order_and_values_again(
     runs: tuple[Ran, Ran, Ran],
 ) -> None:
@@ -81,6 +82,7 @@ def test_the_printed_seed_gives_the_same_order_and_values_again(
     assert again == first
 
 
+@pytest.mark.further
 def test_another_seed_gives_another_order_and_other_values(runs: tuple[Ran, Ran, Ran]) -> None:
     """Of sixteen tests the same order is a coincidence of one in 2! x 4! ** 4."""
     first, _, other = runs
@@ -89,6 +91,7 @@ def test_another_seed_gives_another_order_and_other_values(runs: tuple[Ran, Ran,
     assert other.drawn != first.drawn
 
 
+@pytest.mark.further
 def test_files_with_airflow_or_brokers_come_first_and_files_stay_together(
     runs: tuple[Ran, Ran, Ran],
 ) -> None:

@@ -81,6 +81,7 @@ def a_result(lesson: int, finding: Finding | None) -> ClaimResult:
         title=f"Question {lesson}?",
         claim=claim,
         construction=None,
+        drawing=("1 producer",),
         shortened=None,
         finding=finding,
         plot=None,

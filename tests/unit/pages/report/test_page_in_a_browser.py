@@ -234,6 +234,7 @@ def test_a_link_to_a_verdict_unfolds_its_reasons(
     assert not opened.shows(min(anchors))
 
 
+@pytest.mark.further
 def test_a_link_to_a_trial_unfolds_it(opened: Browser, page: tuple[ReportData, Path]) -> None:
     """The matrix links to the trial of each strip."""
     data, path = page

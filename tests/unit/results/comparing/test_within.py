@@ -254,6 +254,7 @@ def test_two_labels_become_one(a: str, b: str, label: str) -> None:
     assert merge_labels(a, b) == label
 
 
+@pytest.mark.further
 def test_the_page_of_a_split_sweep_shows_every_pair_and_is_deterministic(
     tmp_path: Path,
 ) -> None:

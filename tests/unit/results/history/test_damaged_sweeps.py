@@ -161,6 +161,7 @@ def test_a_file_that_decides_nothing_makes_no_sweep_unreadable(
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.further(make=[_pipe, _device])
 @pytest.mark.parametrize(("make", "name"), pairs([_nested, _pipe, _folder, _device], FILES))
 def test_no_command_about_all_sweeps_ends_with_a_damaged_one(
     home: Home, tmp_path: Path, name: str, make: Callable[[Path], None]

@@ -185,6 +185,7 @@ def test_a_chapter_has_claim_experiment_finding_and_advice() -> None:
         experiment.title,
         experiment.claim,
         experiment.construction,
+        ("1 producer",),
         "socket.timeout.ms 1 s (default 60 s).",
         found,
         None,

@@ -135,6 +135,7 @@ def test_a_member_killed_between_processing_and_commit_misses_or_repeats_pending
     )
 
 
+@pytest.mark.further(point=[Breakpoint.BEFORE_COMMIT])
 @pytest.mark.parametrize("point", [Breakpoint.BEFORE_COMMIT, Breakpoint.AFTER_COMMIT])
 def test_a_member_that_commits_each_record_repeats_at_most_one_after_a_crash(
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], point: Breakpoint
@@ -153,6 +154,7 @@ def test_a_member_that_commits_each_record_repeats_at_most_one_after_a_crash(
     assert set(group_reads(group)["seq"].to_pylist()) == set(range(RECORDS))
 
 
+@pytest.mark.further
 def test_a_member_that_commits_asynchronously_repeats_what_was_not_answered(
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob]
 ) -> None:
