@@ -123,7 +123,9 @@ def _add_cluster(draft: _Draft, incident: Incident, configuration: Configuration
     else:
         draft.ask("kafka.version", "Which version did the brokers run? The logs do not say.")
         draft.document["kafka.version"] = known_versions()[-1]
-    nodes = len(incident.brokers) or (configuration.nodes if configuration else _DEFAULT_NODES)
+    nodes = incident.total_brokers or (configuration.nodes if configuration else _DEFAULT_NODES)
+    if not incident.total_brokers and not configuration:
+        draft.questions.append("How many brokers does the cluster have?")
     draft.document["nodes"] = min(max(nodes, 1), MAX_NODES)
     if nodes > MAX_NODES:
         draft.comments["nodes"] = f"There were {nodes}; this machine starts {MAX_NODES} at most."
@@ -143,9 +145,18 @@ def _add_cluster(draft: _Draft, incident: Incident, configuration: Configuration
     draft.document["broker"] = _differing(
         broker, {one.name: one.default for one in known.broker}, SET_BY_ACKBENCH[Scope.BROKER]
     )
-    draft.document["topic"] = dict(configuration.topic) if configuration else {}
+    draft.document["topic"] = {
+        **_min_in_sync(incident),
+        **(configuration.topic if configuration else {}),
+    }
     if not broker:
         draft.ask("broker", "Which settings do the brokers have? Their start is not in the logs.")
+
+
+def _min_in_sync(incident: Incident) -> dict[str, int]:
+    """Return what brokers said that they required, where a leader had fewer replicas in sync."""
+    required = [int(one.detail) for one in incident.of(Kind.TOO_FEW_REPLICAS)]
+    return {"min.insync.replicas": required[-1]} if required else {}
 
 
 def _add_clients(

@@ -13,6 +13,7 @@ from ackbench.experiments.results.incidents.node_outages import AWAY, How, Incid
 from ackbench.experiments.results.incidents.sightings import Kind, Sighting
 
 _BEFORE_S: Final = 15.0
+_TOO_FEW_REPLICAS: Final = ("NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
 _STORM: Final = 3
 """So many crashes of one node are a storm."""
 
@@ -86,15 +87,19 @@ def _is_later(incident: Incident, topic: str, at_s: float) -> bool:
 
 
 def _nodes(incident: Incident) -> Iterator[Likeness]:
-    """Yield the faults of nodes that were away."""
-    outages = [one for one in incident.outages if one.how is not How.UNKNOWN] or [
-        replace(one, how=How.CRASH) for one in incident.outages
-    ]
-    if not outages:
-        return
-    yield from _repeated(outages)
-    strike = max(_strikes(outages), key=_severity)
-    yield from _one_strike(incident, strike)
+    """Yield the faults of nodes that were away.
+
+    Where no log says how, a crash comes first, then a pause: brokers see no difference.
+    """
+    outages = [one for one in incident.outages if one.how is not How.UNKNOWN]
+    if outages:
+        yield from _repeated(outages)
+        yield from _one_strike(incident, max(_strikes(outages), key=_severity))
+    elif incident.outages:
+        strike = max(_strikes(incident.outages), key=_severity)
+        for how in (How.CRASH, How.PAUSE):
+            assumed = [replace(one, how=how) for one in strike]
+            yield from _one_strike(incident, assumed, AWAY[How.UNKNOWN])
 
 
 def _severity(strike: Sequence[NodeOutage]) -> tuple[int, int, float]:
@@ -142,13 +147,15 @@ def _repeated(outages: Sequence[NodeOutage]) -> Iterator[Likeness]:
         yield Likeness(name, reasons, evidence, at_s=begun)
 
 
-def _one_strike(incident: Incident, strike: Sequence[NodeOutage]) -> Iterator[Likeness]:
+def _one_strike(
+    incident: Incident, strike: Sequence[NodeOutage], how_away: str = ""
+) -> Iterator[Likeness]:
     nodes = {one.node for one in strike}
     begin_s = strike[0].begin_s
-    first, how = strike[0], strike[0].how
+    how = strike[0].how
     evidence = tuple(seen for one in strike for seen in one.evidence)
     parameters = _parameters(strike, how)
-    away = f"node{'s' if len(nodes) > 1 else ''} {_names(nodes)} {AWAY[how]}"
+    away = f"node{'s' if len(nodes) > 1 else ''} {_names(nodes)} {how_away or AWAY[how]}"
     brokers = nodes & incident.brokers
     led = [partition for node in sorted(nodes) for partition in incident.led_by(node, begin_s)]
 
@@ -157,10 +164,9 @@ def _one_strike(incident: Incident, strike: Sequence[NodeOutage]) -> Iterator[Li
 
     if any(one.with_empty_disk for one in strike):
         yield like("node-replaced", "it came back without its data")
-    total = len(incident.brokers)
     unclean = next(incident.of(Kind.UNCLEAN), None)
     alone = _alone_in_isr(incident, nodes, begin_s)
-    if unclean and len(brokers) < total:
+    if unclean and (not brokers or len(brokers) != incident.total_brokers):
         yield Likeness(
             "unclean-election",
             (away, "a replica that was not in sync was elected"),
@@ -178,16 +184,29 @@ def _one_strike(incident: Incident, strike: Sequence[NodeOutage]) -> Iterator[Li
         )
     if how is How.ISOLATED and len(nodes) > 1:
         yield like("split-majority", "they were cut off together")
-    elif total and len(brokers) >= total and how is not How.ISOLATED:
-        yield like(f"all-{how}", f"these are all {total} brokers")
-    elif total and len(brokers) > 1 and len(brokers) * 2 > total and how is not How.ISOLATED:
-        yield like(f"majority-{how}", f"these are {len(brokers)} of {total} brokers")
-    elif first.node == incident.controller_at(begin_s - 0.1) or not brokers:
-        yield like(f"controller-{how}", "it was the active controller")
-    elif led:
-        yield like(f"leader-{how}", f"it led {format_list(led[:3])}")
     else:
-        yield like(f"follower-{how}", "it led no partition of an application")
+        target, reason = _target(incident, strike, led)
+        yield like(f"{target}-{how}", reason)
+
+
+def _target(
+    incident: Incident, strike: Sequence[NodeOutage], led: Sequence[str]
+) -> tuple[str, str]:
+    """Return which nodes were away, as faults name them, and what says so."""
+    first = strike[0]
+    brokers = {one.node for one in strike} & incident.brokers
+    total = incident.total_brokers
+    if first.how is not How.ISOLATED and len(brokers) >= total > 0:
+        return "all", f"these are all {total} brokers"
+    if first.how is not How.ISOLATED and len(brokers) > 1 and len(brokers) * 2 > total:
+        return "majority", f"these are {len(brokers)} of {total} brokers"
+    if first.node == incident.controller_at(first.begin_s - 0.1) or not brokers:
+        return "controller", "it was the active controller"
+    if led:
+        return "leader", f"it led {format_list(led[:3])}"
+    if incident.names_leaders:
+        return "follower", "it led no partition of an application"
+    return "leader", "what it led is not in the files"
 
 
 def _parameters(strike: Sequence[NodeOutage], how: How) -> dict[str, float]:
@@ -219,6 +238,14 @@ def _replicas(incident: Incident) -> Iterator[Likeness]:
     if moving:
         reasons = ("replicas moved to other nodes",)
         yield Likeness("reassignment", reasons, moving[:2], at_s=moving[0].at_s)
+    too_few = tuple(
+        one
+        for one in incident.of(Kind.TOO_FEW_REPLICAS, Kind.RETRIED)
+        if one.kind is Kind.TOO_FEW_REPLICAS or one.detail in _TOO_FEW_REPLICAS
+    )
+    if too_few:
+        reasons = ("a leader had too few replicas in sync, and no node was seen away",)
+        yield Likeness("followers-throttled", reasons, too_few[:2], at_s=too_few[0].at_s)
     isr: dict[str, tuple[int, ...]] = {}
     for one in incident.of(Kind.ISR, Kind.NEW_LEADER, before=True):
         if one.isr is None:

@@ -23,6 +23,8 @@ _TOGETHER_S: Final = 2.0
 _CUT_OFF: Final = frozenset(
     {Kind.UNREACHABLE, Kind.MISSED_HEARTBEAT, Kind.DISCONNECTED, Kind.REQUEST_TIMED_OUT}
 )
+_LEADS: Final = (Kind.NEW_LEADER, Kind.UNCLEAN)
+"""What says who leads."""
 _INTERNAL: Final = "__"
 """How topics begin that no application has made."""
 
@@ -47,6 +49,7 @@ AWAY: Final = {
     How.STOP: "shut down cleanly",
     How.PAUSE: "did not run for a while, and went on",
     How.ISOLATED: "ran and reached others no more",
+    How.UNKNOWN: "was missed for its session, and its own log is not among the files",
 }
 """How a node was away, as a predicate."""
 
@@ -130,12 +133,26 @@ class Incident:
 
     @cached_property
     def brokers(self) -> frozenset[int]:
-        """The brokers that the logs name."""
+        """The brokers that the logs name; see `total_brokers`."""
         own = {log.node for log in self.logs if "broker" in log.roles and log.node is not None}
         named = {one.node for one in self.of(Kind.FENCED, Kind.UNFENCED) if one.node is not None}
-        of_leaders = self.of(Kind.NEW_LEADER, before=True)
+        of_leaders = self.of(*_LEADS, before=True)
         leaders = {one.node for one in of_leaders if one.node is not None}
         return frozenset({*own, *named, *leaders})
+
+    @cached_property
+    def total_brokers(self) -> int:
+        """How many brokers there are, if those that are named may be all; 0: unknown.
+
+        One alone is all of them only if it says itself that it is a broker.
+        """
+        own = any(log.node in self.brokers and "broker" in log.roles for log in self.logs)
+        return len(self.brokers) if own or len(self.brokers) > 1 else 0
+
+    @property
+    def names_leaders(self) -> bool:
+        """Whether the logs say who led a partition of an application."""
+        return any(one.partition for one in self.of(*_LEADS, before=True))
 
     @cached_property
     def session_s(self) -> float:
@@ -307,10 +324,10 @@ class Incident:
     def led_by(self, node: int, at_s: float) -> list[str]:
         """Return the partitions of applications that a node led when it went away."""
         leaders: dict[str, int | None] = {}
-        for one in self.of(Kind.NEW_LEADER, Kind.DELETED_TOPIC, before=True):
+        for one in self.of(*_LEADS, Kind.DELETED_TOPIC, before=True):
             if one.kind is Kind.DELETED_TOPIC and one.at_s <= at_s:
                 leaders = {p: n for p, n in leaders.items() if p.rpartition("-")[0] != one.topic}
-            elif one.kind is Kind.NEW_LEADER and one.at_s <= at_s:
+            elif one.kind in _LEADS and one.at_s <= at_s:
                 leaders[one.partition] = one.node
             elif one.at_s - at_s < _SOON_S and one.partition and one.detail == str(node):
                 leaders.setdefault(one.partition, node)

@@ -53,6 +53,7 @@ class Kind(StrEnum):
     REQUEST_TIMED_OUT = "request timed out"
     DELIVERY_TIMED_OUT = "delivery timed out"
     RETRIED = "retried"
+    TOO_FEW_REPLICAS = "too few in-sync replicas"
     PRODUCER_FENCED = "producer fenced"
     FATAL = "fatal error"
     SLOW_MEMBER = "poll interval exceeded"
@@ -102,7 +103,7 @@ _PATTERNS: Final = tuple(
         (
             Kind.FENCED,
             "Fencing broker",
-            rf"Fencing broker (?P<node>{_N}) at epoch \d+ because its session",
+            rf"Fencing broker (?P<node>{_N})(?: at epoch \d+)? because its session",
         ),
         (Kind.FENCED, "Broker failure callback", rf"callback for (?P<node>{_N})"),
         (
@@ -159,7 +160,8 @@ _PATTERNS: Final = tuple(
             Kind.UNCLEAN,
             "UNCLEAN",
             (
-                rf"UNCLEAN partition change for {_TOPIC} .*leader: -?\d+ -> (?P<node>{_N})"
+                rf"UNCLEAN partition change for {_TOPIC} "
+                rf".*leader: (?P<detail>-?\d+) -> (?P<node>{_N})"
                 # Kafka 4.3 calls so as well what the eligible leader replicas allow.
                 r"(?!.*\belr: \[[\d, ]*\b(?P=node)\b[\d, ]*\] ->)"
             ),
@@ -227,6 +229,16 @@ _PATTERNS: Final = tuple(
             rf"on topic-partition {_TOPIC}.*Error: (?P<detail>\w+)",
         ),
         (
+            Kind.TOO_FEW_REPLICAS,
+            "below required minimum",
+            rf"for partition {_TOPIC} is \[\d+\], below required minimum \[(?P<detail>\d+)\]",
+        ),
+        (
+            Kind.TOO_FEW_REPLICAS,
+            "insufficient to satisfy the min.isr",
+            rf"requirement of (?P<detail>\d+) for partition {_TOPIC}",
+        ),
+        (
             Kind.PRODUCER_FENCED,
             "enced",
             r"ProducerFencedException|InvalidProducerEpochException|[Pp]roducer .*fenced by",
@@ -247,9 +259,9 @@ _PATTERNS: Final = tuple(
 )
 """Kind, what every such line contains, and its pattern. The first that matches counts."""
 _NODE: Final = re.compile(
-    r"(?:\[(?:KafkaServer id|BrokerServer id|ControllerServer id|KafkaRaftServer nodeId|"
-    r"QuorumController id|Broker id|SharedServer id|RaftManager id|MetadataLoader id)="
-    rf"(?P<id>{_N})\])"
+    r"\[(?:(?:KafkaServer id|BrokerServer id|ControllerServer id|KafkaRaftServer nodeId|"
+    r"QuorumController id|Broker id|SharedServer id|RaftManager id|MetadataLoader id)=|Controller )"
+    rf"(?P<id>{_N})\]"
 )
 _OWN: Final = {Kind.STARTING, Kind.STARTED, Kind.STOPPED, Kind.SIGNALLED, Kind.RECOVERING}
 """Of the node whose log it is."""

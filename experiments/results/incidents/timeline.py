@@ -89,6 +89,7 @@ _TEXTS: Final[Mapping[Kind, str]] = {
     Kind.UNREACHABLE: "{by} cannot connect to {peer}",
     Kind.DISCONNECTED: "{by} is disconnected from {peer}",
     Kind.RETRIED: "{by} retries {partition}: {detail}",
+    Kind.TOO_FEW_REPLICAS: "{partition}: fewer replicas in sync than the {detail} required",
     Kind.DELIVERY_TIMED_OUT: "{by}: records of {partition} time out",
     Kind.REQUEST_TIMED_OUT: "{by}: a request to {peer} times out",
     Kind.MEMBER_FAILED: "a member of a group is removed ({detail})",

@@ -151,6 +151,10 @@ def test_a_line_of_a_client_says_the_same_in_each_layout(line: str, tmp_path: Pa
         (["WARN consumer poll timeout has expired."], "consumer-stall"),
         (["ERROR ProducerFencedException"], "producer-fenced"),
         (["INFO Disconnecting from node 1 due to request timeout."], "responses-dropped"),
+        (
+            ["WARN Got error produce response on topic-partition o-0. Error: NOT_ENOUGH_REPLICAS"],
+            "followers-throttled",
+        ),
         (["INFO all is well"], "none"),
     ],
 )
@@ -161,6 +165,62 @@ def test_what_only_clients_saw_is_most_like_a_fault_of_clients(
     log = tmp_path / "app.log"
     log.write_text("".join(f"2026-11-27 10:00:0{n},000 {line}\n" for n, line in enumerate(lines)))
     assert names(likenesses(Incident(read_logs([log], OPEN))))[0] == fault
+
+
+FENCED = "[QuorumController id=1000] Fencing broker 0 at epoch 9 because its session has timed out."
+FENCED_BY_3_3 = "[Controller 1000] Fencing broker 0 because its session has timed out."
+UNCLEAN = (
+    "[Controller 1000] UNCLEAN partition change for orders-5 with topic ID x: "
+    "replicas: [0] -> [1], isr: [0] -> [1], leader: 0 -> 1, leaderEpoch: 85 -> 86"
+)
+
+
+def written(path: Path, *lines: str) -> Incident:
+    """Write a log of INFO lines, and read it."""
+    path.write_text("".join(f"[2026-11-27 10:00:00,000] INFO {line} (kafka)\n" for line in lines))
+    return Incident(read_logs([path], OPEN))
+
+
+@pytest.mark.parametrize("line", [FENCED, FENCED_BY_3_3])
+def test_one_fenced_broker_is_not_said_to_be_all_of_them(line: str, tmp_path: Path) -> None:
+    """Nor that it ended: a controller's log alone says that it was missed, and no more."""
+    incident = written(tmp_path / "controller.log", line)
+    first, second = likenesses(incident)
+    document = experiment_of(incident, first)
+
+    assert (first.fault, second.fault) == ("leader-crash", "leader-pause")
+    assert "ended" not in " ".join(first.reasons)
+    assert parse_yaml(document.text, "incident.yaml")["nodes"] == 3
+    assert "How many brokers does the cluster have?" in document.questions
+
+
+def test_an_unclean_election_says_who_led_before(tmp_path: Path) -> None:
+    """Kafka 3.3 logs so at the controller, when a broker is fenced."""
+    incident = written(tmp_path / "controller.log", FENCED_BY_3_3, UNCLEAN)
+    unclean, crash, *_ = likenesses(incident)
+
+    assert (unclean.fault, crash.fault) == ("unclean-election", "leader-crash")
+    assert crash.reasons[1:] == ("it led orders-5",)
+    assert incident.brokers == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Number of insync replicas for partition orders-0 is [1], below required minimum [2]",
+        "ISR Set(2) is insufficient to satisfy the min.isr requirement of 2 for partition orders-0",
+    ],
+)
+def test_the_replicas_that_a_broker_required_are_those_of_the_experiment(
+    line: str, tmp_path: Path
+) -> None:
+    """With Kafka's default of 1 it would accept every record."""
+    incident = written(tmp_path / "server.log", f"[ReplicaManager broker=2] {line}")
+    (likeness,) = likenesses(incident)
+    document = parse_yaml(experiment_of(incident, likeness).text, "incident.yaml")
+
+    assert likeness.fault == "followers-throttled"
+    assert document["topic"] == {"min.insync.replicas": 2}
 
 
 def test_a_moment_without_a_zone_is_read_by_the_zone_that_is_given(tmp_path: Path) -> None:
