@@ -12,6 +12,7 @@ import numpy as np
 
 from ackbench.experiments.trial.clients.consumer.reads import ReadRow
 from ackbench.experiments.trial.clients.librdkafka.compiled import (
+    MESSAGE,
     carray,
     compiled,
     consume_batch,
@@ -27,7 +28,6 @@ from ackbench.experiments.trial.clients.librdkafka.compiled import (
 )
 from ackbench.experiments.trial.clients.librdkafka.library import (
     BAD_MSG,
-    MESSAGE,
     NO_ERROR,
     PARTITION_EOF,
 )

@@ -20,6 +20,8 @@ from numba.extending import intrinsic
 from ackbench.experiments.trial.clients.librdkafka.code_cache import CACHE_VARIABLE, cache_folder
 from ackbench.experiments.trial.clients.librdkafka.library import (
     LEADER_EPOCH,
+    MESSAGE_BYTES,
+    MESSAGE_FIELDS,
     library,
 )
 from ackbench.experiments.trial.clients.librdkafka.library_file import library_path
@@ -44,6 +46,15 @@ if not hasattr(library(), LEADER_EPOCH):
     _add_symbol(LEADER_EPOCH, _unknown_leader_epoch.address)
 
 
+MESSAGE = np.dtype(
+    {
+        "names": list(MESSAGE_FIELDS),
+        "formats": [f"<i{size_bytes}" for _, size_bytes in MESSAGE_FIELDS.values()],
+        "offsets": [offset for offset, _ in MESSAGE_FIELDS.values()],
+        "itemsize": MESSAGE_BYTES,
+    }
+)
+"""The parts of `rd_kafka_message_t` that compiled code reads."""
 ADDRESS, INT, I64, SIZE = types.int64, types.int32, types.int64, types.int64
 CLOCK_MONOTONIC = 1
 _VOID_POINTER: Any = types.voidptr

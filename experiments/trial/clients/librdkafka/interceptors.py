@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from ackbench.experiments.trial.clients.librdkafka.compiled import (
+    MESSAGE,
     carray,
     compiled,
     compiled_callback,
@@ -32,7 +33,7 @@ from ackbench.experiments.trial.clients.librdkafka.interceptor_tables import (
     ServedCell,
     ServingOpaque,
 )
-from ackbench.experiments.trial.clients.librdkafka.library import MESSAGE, NO_ERROR
+from ackbench.experiments.trial.clients.librdkafka.library import NO_ERROR
 
 HEADER_NAME_PREFIX: Final = b"ackbench-"
 """A header's name is this and the header's number, one digit."""

@@ -16,9 +16,8 @@ import os
 from collections.abc import Callable, Mapping
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Final
-
-import numpy as np
 
 from ackbench.experiments.errors import ClientLibraryError
 from ackbench.experiments.trial.clients.librdkafka.library_file import (
@@ -171,15 +170,18 @@ class Message(ctypes.Structure):
     )
 
 
-MESSAGE: Final = np.dtype(
+MESSAGE_BYTES: Final = 72
+MESSAGE_FIELDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
-        "names": ["error", "partition", "payload", "payload_bytes", "offset", "opaque"],
-        "formats": ["<i4", "<i4", "<i8", "<i8", "<i8", "<i8"],
-        "offsets": [0, 16, 24, 32, 56, 64],
-        "itemsize": 72,
+        "error": (0, 4),
+        "partition": (16, 4),
+        "payload": (24, 8),
+        "payload_bytes": (32, 8),
+        "offset": (56, 8),
+        "opaque": (64, 8),
     }
 )
-"""The parts of `rd_kafka_message_t` that compiled code reads."""
+"""The parts of `rd_kafka_message_t` that compiled code reads: offset and size, bytes."""
 
 
 class PartitionMetadata(ctypes.Structure):
@@ -265,7 +267,7 @@ def library() -> ctypes.CDLL:
             setattr(loaded, name, _lacking(name))
     if LIBRARY_VARIABLE not in os.environ:
         require_verified(loaded.rd_kafka_version_str().decode())
-    require_layout(MESSAGE)
+    require_layout(MESSAGE_FIELDS)
     return loaded
 
 
@@ -302,7 +304,7 @@ def require_verified(found: str) -> None:
         )
 
 
-def require_layout(compiled: np.dtype[np.void]) -> None:
+def require_layout(compiled: Mapping[str, tuple[int, int]]) -> None:
     """Compare the layout that compiled code reads with the C declaration on this platform.
 
     Raises:
@@ -318,13 +320,10 @@ def require_layout(compiled: np.dtype[np.void]) -> None:
         "offset": Message.offset,
         "opaque": Message._private,  # noqa: SLF001 - rdkafka.h's name
     }
-    fields: Mapping[str, Any] = compiled.fields or {}
     wrong = [
-        name
-        for name, field in declared.items()
-        if fields[name][1] != field.offset or fields[name][0].itemsize != field.size
+        name for name, field in declared.items() if compiled[name] != (field.offset, field.size)
     ]
-    if wrong or compiled.itemsize != ctypes.sizeof(Message):
+    if wrong or ctypes.sizeof(Message) != MESSAGE_BYTES:
         raise ClientLibraryError(
             "rd_kafka_message_t has another layout on this platform: "
             f"{', '.join(wrong) or 'its size'}"

@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from ackbench.experiments.trial.clients.librdkafka.compiled import (
+    MESSAGE,
     carray,
     compiled,
     compiled_callback,
@@ -37,7 +38,6 @@ from ackbench.experiments.trial.clients.librdkafka.library import (
     ANY_PARTITION,
     COPY_PAYLOAD,
     FATAL,
-    MESSAGE,
     QUEUE_FULL,
 )
 from ackbench.experiments.trial.clients.librdkafka.value import encode
