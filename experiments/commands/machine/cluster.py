@@ -17,7 +17,7 @@ from ackbench.experiments.commands.api.hand_cluster import (
     start_cluster,
 )
 from ackbench.experiments.errors import UnknownName
-from ackbench.experiments.messages.phrases import did_you_mean, one_line
+from ackbench.experiments.messages.phrases import did_you_mean, format_count, one_line
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.pages.live.by_hand import ClusterView, HandPage, hand_page
 from ackbench.infra.errors import AckbenchError, HarnessError, InputError, WaitTimeout
@@ -80,7 +80,8 @@ def _create(cluster: HandCluster, words: Sequence[str]) -> str:
     topic, partitions = _topic(words), _number(words, 1, 1)
     replicas = _number(words, 2, min(3, len(cluster.nodes)))
     cluster.create_topic(topic, partitions, replicas)
-    return f"topic {topic}: {partitions} partitions, {replicas} replicas each"
+    each = f"{format_count(replicas, 'replica')}{' each' if partitions > 1 else ''}"
+    return f"topic {topic}: {format_count(partitions, 'partition')}, {each}"
 
 
 def _heal(cluster: HandCluster, _: Sequence[str]) -> str:

@@ -210,8 +210,14 @@ def _taken(files: Sequence[FoundFile]) -> Iterator[str]:
             count = f"{node.count} times " if node.count > 1 else ""
             yield f"  node {node.name}: {count}{roles}"
         for topic in file.topics:
-            replicas = topic.replication_factor or "the brokers' default of"
-            yield f"  topic {topic.name}: {replicas} replicas, {topic.partitions or '?'} partitions"
+            counts = [
+                format_count(number, noun) if number else f"the brokers' default of {noun}s"
+                for number, noun in (
+                    (topic.replication_factor, "replica"),
+                    (topic.partitions, "partition"),
+                )
+            ]
+            yield f"  topic {topic.name}: {', '.join(counts)}"
 
 
 def _reasons_of_all(

@@ -197,7 +197,7 @@ def _target(
     brokers = {one.node for one in strike} & incident.brokers
     total = incident.total_brokers
     if first.how is not How.ISOLATED and len(brokers) >= total > 0:
-        return "all", f"these are all {total} brokers"
+        return "all", f"these are all {total} brokers" if total > 1 else "it is the only broker"
     if first.how is not How.ISOLATED and len(brokers) > 1 and len(brokers) * 2 > total:
         return "majority", f"these are {len(brokers)} of {total} brokers"
     if first.node == incident.controller_at(first.begin_s - 0.1) or not brokers:
