@@ -130,6 +130,7 @@ def measure_again(home: Home, named: str, *, skip_unfit: bool = False) -> int:
         SweepInUse: another process runs the sweep, and measures it itself.
         HarnessError: the measuring job failed, or another load runs on this machine for too long.
     """
+    from ackbench.experiments.results.history import warehouse
     from ackbench.experiments.results.spark_job import measure, measure_location
 
     sweep = open_sweep(home, named, echo_error)
@@ -144,7 +145,10 @@ def measure_again(home: Home, named: str, *, skip_unfit: bool = False) -> int:
             sweep = open_sweep(home, sweep.origin.uri)
         else:
             measure(sweep, home, skip_unfit=skip_unfit)
-    print_results(sweep, read_results(sweep))
+    results = read_results(sweep)
+    if not sweep.origin:
+        warehouse.keep(sweep, results, warehouse.warehouse_of_home(home))
+    print_results(sweep, results)
     return 0
 
 

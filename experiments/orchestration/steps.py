@@ -184,6 +184,7 @@ def report(sweep_id: str) -> None:
         NotPublished, StorageError: the store did not accept the page.
     """
     from ackbench.experiments.pages.report import page
+    from ackbench.experiments.results.history import warehouse
 
     run = SweepRun.named(sweep_id)
     sweep = run.sweep
@@ -192,9 +193,16 @@ def report(sweep_id: str) -> None:
             several_hosts.gather_hosts(sweep, sweep.origin)
         results = page.write_report(sweep, run.home)
         task_log.log_answer(sweep, results)
+        warehouse.keep(sweep, results, warehouse.warehouse_of_home(run.home))
+
+        def publish(_: SweepFolder, target: Location) -> None:
+            published.publish_page(sweep, target)
+            with published.storage_errors():
+                warehouse.keep(sweep, results, target.parent.at(warehouse.WAREHOUSE))
+
         if sweep.origin:
-            published.publish_page(sweep, sweep.origin)
-        elif error := run.publish(published.publish_page, again=True):
+            publish(sweep, sweep.origin)
+        elif error := run.publish(publish, again=True):
             raise NotPublished(
                 f"the report is not published: run ackbench publish {sweep.sweep_id} ({error})"
             ) from error

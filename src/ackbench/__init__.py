@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ackbench.experiments.commands.api.columns import (
+    from ackbench.experiments.commands.api.sweeps import Sweep, compare, history, load, run, sweeps
+    from ackbench.experiments.results.columns import (
         CELL_COLUMNS,
         DIFFERENCE_COLUMNS,
         EXPECTATION_COLUMNS,
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
         VERDICT_COLUMNS,
         Column,
     )
-    from ackbench.experiments.commands.api.sweeps import Sweep, compare, load, run, sweeps
     from ackbench.infra.errors import AckbenchError
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Column",
     "Sweep",
     "compare",
+    "history",
     "load",
     "run",
     "sweeps",
@@ -51,7 +52,8 @@ def __getattr__(name: str) -> Any:
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ackbench.experiments.commands.api import columns, sweeps
+    from ackbench.experiments.commands.api import sweeps
+    from ackbench.experiments.results import columns
     from ackbench.infra import errors
 
     return next(vars(module)[name] for module in (sweeps, columns, errors) if name in vars(module))

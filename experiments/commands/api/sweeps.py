@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ackbench.experiments.commands.api.columns import (
+import pyarrow as pa
+
+from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
+from ackbench.experiments.messages.phrases import did_you_mean, format_list
+from ackbench.experiments.results.columns import (
     CELL_COLUMNS,
     DIFFERENCE_COLUMNS,
     EXPECTATION_COLUMNS,
@@ -15,21 +21,20 @@ from ackbench.experiments.commands.api.columns import (
     VERDICT_COLUMNS,
     CellDifference,
     Column,
-    JudgedClause,
+    axis_text,
+    judged_clauses,
 )
-from ackbench.experiments.errors import UnknownName
-from ackbench.experiments.ledger.result_tables import RESULTS
-from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
-from ackbench.experiments.messages.phrases import did_you_mean, format_list
 from ackbench.experiments.results.comparing import comparison
 from ackbench.experiments.results.comparing.comparison import ComparedSweep
+from ackbench.experiments.results.history import warehouse
+from ackbench.experiments.results.history.warehouse import WAREHOUSE
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.rows import read_table
 from ackbench.experiments.results.sentences import plain_answer
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import list_sweeps
-from ackbench.experiments.sweep.published import open_sweep
+from ackbench.experiments.sweep.published import open_store, open_sweep, storage_errors
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.machine.home import Home
 
@@ -43,7 +48,7 @@ Row = TypeVar("Row")
 class Sweep:
     """A sweep that has run: its results as tables, one DataFrame per property.
 
-    Columns are documented in `experiments.commands.api.columns` and in `docs/api.md`.
+    Columns are documented in `experiments.results.columns` and in `docs/api.md`.
     """
 
     _folder: SweepFolder
@@ -79,15 +84,7 @@ class Sweep:
     @cached_property
     def verdicts(self) -> pd.DataFrame:
         """One row per cell and guarantee; the axes, then `VERDICT_COLUMNS`."""
-        rows = [
-            JudgedClause(
-                cell,
-                clause,
-                next((one for one in cell.judgements if one.guarantee is clause.guarantee), None),
-            )
-            for cell in self._results.cells
-            for clause in cell.clauses
-        ]
+        rows = judged_clauses(self._results.cells)
         return _frame(VERDICT_COLUMNS, rows, [row.cell.cell for row in rows])
 
     @cached_property
@@ -182,6 +179,34 @@ def _values(value: Scalar | Sequence[Scalar]) -> tuple[Scalar, ...]:
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)  # type: ignore[return-value]
 
 
+def history(
+    table: str = "cells", experiment: str | None = None, *, store: str | None = None
+) -> pd.DataFrame:
+    """Return a table of all finished sweeps: of the home, or of a store.
+
+    Args:
+        table: `trials`, `cells`, `verdicts`, `expectations`, `settings`, `latency` or `outages`.
+        experiment: the name of the only experiment in question; `None`: all.
+        store: a URI, or the folder, that sweeps are published to; `None`: the home, with the sweeps
+            that were pruned.
+
+    Returns:
+        One row per trial, cell, ...; the columns of the sweep, of the axes that every cell has, and
+        those of `TRIAL_COLUMNS`, `CELL_COLUMNS`, ... (`docs/history.md`).
+
+    Raises:
+        UnknownName: there is no such table.
+        StorageError: the store cannot be read.
+        LedgerError: a file of the warehouse cannot be read.
+    """
+    home = Home.from_environment()
+    if store is None:
+        warehouse.add_missing(home)
+    place = open_store(store).at(WAREHOUSE) if store else warehouse.warehouse_of_home(home)
+    with storage_errors():
+        return _nullable(warehouse.read_history(place, table, experiment))
+
+
 def compare(a: Sweep, b: Sweep) -> pd.DataFrame:
     """Return the measures of two sweeps cell by cell, paired by seed where that is possible.
 
@@ -200,6 +225,21 @@ def compare(a: Sweep, b: Sweep) -> pd.DataFrame:
     return _frame(DIFFERENCE_COLUMNS, rows, [])
 
 
+def _nullable(table: pa.Table) -> pd.DataFrame:
+    """Return a table as a DataFrame with pandas' nullable types: what is missing is never NaN."""
+    import pandas as pd
+
+    types = {
+        pa.string(): pd.StringDtype(),
+        pa.int32(): pd.Int32Dtype(),
+        pa.int64(): pd.Int64Dtype(),
+        pa.float64(): pd.Float64Dtype(),
+        pa.bool_(): pd.BooleanDtype(),
+    }
+    frame: pd.DataFrame = table.to_pandas(types_mapper=types.get)
+    return frame
+
+
 def _frame(
     columns: Iterable[Column[Row]], rows: Sequence[Row], cells: Sequence[Cell]
 ) -> pd.DataFrame:
@@ -214,7 +254,8 @@ def _frame(
 
     axes = dict.fromkeys(axis for cell in cells for axis in cell)
     data: dict[str, Any] = {
-        axis: pd.array([_scalar(cell.get(axis)) for cell in cells], dtype="string") for axis in axes
+        axis: pd.array([axis_text(cell.get(axis)) for cell in cells], dtype="string")
+        for axis in axes
     }
     for column in columns:
         values = [column.value(row) for row in rows]
@@ -222,10 +263,3 @@ def _frame(
             [pd.NA if value is None else value for value in values], dtype=column.dtype
         )
     return pd.DataFrame(data)
-
-
-def _scalar(value: Scalar | None) -> str | None:
-    """Return a value of an axis as Kafka writes it; `None`: not set in this cell."""
-    if value is None:
-        return None
-    return str(value).lower() if isinstance(value, bool) else str(value)

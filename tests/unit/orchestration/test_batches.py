@@ -22,6 +22,7 @@ from ackbench.experiments.orchestration.batches import (
     run_planned,
 )
 from ackbench.experiments.results import spark_job
+from ackbench.experiments.results.history import warehouse
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import RunRecord, record_path
 from ackbench.experiments.sweep.plan import ExternalAccess, Plan, TrialSpec
@@ -428,6 +429,8 @@ def test_results_are_computed_in_the_store(
     steps.verify(hosts.uri)
     assert measured == [hosts.uri]
     assert "report.html" in hosts.store.list_files()
+    kept = hosts.store.parent.at(warehouse.WAREHOUSE).list_files()
+    assert {name.partition("/")[0] for name in kept} == set(warehouse.TABLES)
 
 
 def test_without_a_store_a_batch_runs_in_the_home(

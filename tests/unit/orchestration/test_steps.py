@@ -15,6 +15,7 @@ from ackbench.experiments.errors import HealFailed, NotPublished, StorageError
 from ackbench.experiments.ledger.location import Location, open_location
 from ackbench.experiments.orchestration import services, step_context, steps, trials
 from ackbench.experiments.results import spark_job
+from ackbench.experiments.results.history import warehouse
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import VERSION_VARIABLE
 from ackbench.experiments.sweep.published import keep_store, note_failure
@@ -93,6 +94,23 @@ def test_a_sealed_trial_is_published_before_the_next_one(
     sweep.report.write_text("page")
     steps.verify(sweep.sweep_id)
     assert {"plan.json", "report.html"} <= target.list_files().keys()
+
+
+def test_the_report_leaves_the_results_in_the_warehouses_of_home_and_store(
+    world: FakeInfrastructure, tmp_path: Path
+) -> None:
+    """For questions over many sweeps, on this host and on any other."""
+    sweep, target = a_stored_sweep(world, tmp_path / "store")
+    steps.plan_sweep({"experiment": "quick", "sweep_id": sweep.sweep_id})
+    trials.run_next_trial(sweep.sweep_id, lambda _: None)
+    steps.report(sweep.sweep_id)
+    places = (
+        warehouse.warehouse_of_home(world.home),
+        target.parent.at(warehouse.WAREHOUSE),
+    )
+    for place in places:
+        rows = warehouse.read_history(place, "trials").to_pylist()
+        assert {row["sweep_id"] for row in rows} == {sweep.sweep_id}
 
 
 def test_on_a_spark_cluster_a_published_sweep_is_measured_in_its_store(

@@ -6,12 +6,13 @@ ackbench; they are renamed or removed, or change their meaning, only in major on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from ackbench.experiments.ledger.quantities import CELL_PLACES, TRIAL_PLACES, Place, QuantityUnit
 from ackbench.experiments.ledger.result_terms import LatencyKind
+from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.results.comparing.comparison import ComparedCell
 from ackbench.experiments.results.comparing.differences import Difference
 from ackbench.experiments.results.models import CellResult, ExpectationResult, TrialResult
@@ -36,6 +37,13 @@ class Column(Generic[Row]):
     """Returns the value of a row's source; `None`: not measured."""
 
 
+def axis_text(value: Scalar | None) -> str | None:
+    """Return a value of an axis as Kafka writes it; `None`: not set in this cell."""
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 @dataclass(frozen=True)
 class JudgedClause:
     """A guarantee of a cell: what Kafka documents, and what the trials showed."""
@@ -44,6 +52,19 @@ class JudgedClause:
     clause: ContractClause
     judgement: Judgement | None
     """`None`: the cell was refused, or nothing was judged."""
+
+
+def judged_clauses(cells: Iterable[CellResult]) -> list[JudgedClause]:
+    """Return the guarantees of cells, in their order."""
+    return [
+        JudgedClause(
+            cell,
+            clause,
+            next((one for one in cell.judgements if one.guarantee is clause.guarantee), None),
+        )
+        for cell in cells
+        for clause in cell.clauses
+    ]
 
 
 @dataclass(frozen=True)
