@@ -10,7 +10,7 @@ SHELL := /bin/bash
 # tests: 18 s of CPU to collect them instead of 10 s.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup bench test test-all check types rules tour faults soak hostile external executors \
-  perf pictures tables sbom audit mutants powerloss ci-jobs pod-template lock clean
+  perf pictures extents tables sbom audit mutants powerloss ci-jobs pod-template lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -63,6 +63,9 @@ perf: setup ## measure generator, lateness, final read, live page, Spark, cluste
 
 pictures: setup ## write README table and pictures (chromium); SWEEP=newest: of the newest quick one
 	@$(BIN)/python tests/pictures $(SWEEP)
+
+extents: setup ## store how many cells and minutes the catalogue's experiments have
+	@$(BIN)/python -m ackbench.experiments.planning.extents
 
 tables: setup ## write the tables of docs/what-*.md from the newest sweeps
 	@$(BIN)/python tests/pictures/tables.py

@@ -26,7 +26,11 @@ Lost records are a result, not a failure: a task fails only if the harness could
 # Airflow parses only files that contain the words "airflow" and "dag"
 # (`core.dag_discovery_safe_mode`).
 from ackbench.dags.tasks import sweep_dag
+from ackbench.experiments.catalog import as_markdown
 
 ackbench_sweep = sweep_dag(
-    "ackbench_sweep", experiment="quick", doc=__doc__ or "", display_name="ackbench sweep"
+    "ackbench_sweep",
+    experiment="quick",
+    doc=f"{__doc__}\n## The catalogue\n\n{as_markdown()}\n",
+    display_name="ackbench sweep",
 )

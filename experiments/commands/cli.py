@@ -539,9 +539,9 @@ def schema(what: str) -> int:
 @cli.command("list", short_help="List the experiments.")
 def list_() -> int:
     """List the experiments of the catalogue."""
-    from ackbench.experiments.commands import catalog as command
+    from ackbench.experiments.commands.experiment_list import list_experiments
 
-    return command.list_experiments()
+    return list_experiments()
 
 
 @cli.command(short_help="Explain an experiment: claim, method, cells.")

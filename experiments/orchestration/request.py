@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ackbench.experiments.catalog import catalog_names, stored_extents
 from ackbench.experiments.errors import ExperimentError, UnknownName
 from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.messages.phrases import did_you_mean, format_value
 from ackbench.experiments.messages.validation import describe_validation_error
-from ackbench.experiments.planning.catalog import catalog_names
 from ackbench.experiments.planning.overrides import Overrides, parse_override
 from ackbench.experiments.planning.yaml_reader import parse_values
 from ackbench.experiments.sweep.client_kinds import LIBRARIES
@@ -190,8 +190,7 @@ def trigger_form(
             "type": "string",
             "minLength": 1,
             "title": "experiment",
-            "description": "A name from the catalogue, or a file of the folder that the operator "
-            "offers (`ackbench up --experiments FOLDER`).",
+            "description_md": _about_experiment(default),
             "examples": list(experiments),
         },
         "acks": _choices("acks", ("0", "1", "all")),
@@ -240,6 +239,16 @@ def trigger_form(
         },
     }
     return {name: Param(**{"default": None, **field}) for name, field in fields.items()}
+
+
+def _about_experiment(default: str) -> str:
+    extent = stored_extents().get(default)
+    of_default = f"`{default}` has {extent.text()}. " if extent else ""
+    return (
+        f"{of_default}A name from the catalogue (the documentation of this DAG lists them with "
+        "their cells and minutes), or a file of the folder that the operator offers "
+        "(`ackbench up --experiments FOLDER`)."
+    )
 
 
 def _choices(axis: str, values: Sequence[str]) -> dict[str, Any]:

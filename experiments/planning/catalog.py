@@ -6,19 +6,17 @@ its claim is a file of `experiments/results/lessons/findings`, known here by its
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
+from ackbench.experiments.catalog import catalog_files
 from ackbench.experiments.errors import ExperimentError, UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.planning.experiment import Experiment, parse_experiment
 from ackbench.experiments.planning.yaml_reader import read_yaml, without_units
 from ackbench.infra.machine.paths import user_path
 
-CATALOG: Final = Path(__file__).parents[1] / "catalog"
 FINDINGS: Final = Path(__file__).parents[1] / "results" / "lessons" / "findings"
 
 
@@ -30,20 +28,6 @@ def catalog_experiments() -> tuple[Experiment, ...]:
         ExperimentError: a file of the catalogue is not a valid experiment.
     """
     return tuple(read_experiment(path) for path in catalog_files().values())
-
-
-@cache
-def catalog_files() -> Mapping[str, Path]:
-    """Return the files of the catalogue's experiments by their names, sorted, without reading them.
-
-    Those of known bugs are in a folder of their own.
-    """
-    return MappingProxyType(dict(sorted((path.stem, path) for path in CATALOG.rglob("*.yaml"))))
-
-
-def catalog_names() -> tuple[str, ...]:
-    """Return the names of the catalogue's experiments, sorted, without reading the files."""
-    return tuple(catalog_files())
 
 
 def load_experiment(name_or_file: str) -> Experiment:
