@@ -1,6 +1,7 @@
 """A person clears tasks on Airflow's page, with the scheduler and the API server of `ackbench up`.
 
-The tests follow each other with one DAG run: each clears what the one before has left.
+They share one DAG run, whose states are fixtures that follow each other; a test clears what any
+order of the tests may have left.
 """
 
 from __future__ import annotations
@@ -76,21 +77,51 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KilledTrial]:
         )
 
 
-def test_a_trial_whose_process_is_killed_fails_and_so_does_the_run(killed: KilledTrial) -> None:
+@dataclass(frozen=True)
+class Ended:
+    """How the DAG run had ended."""
+
+    state: str
+    trials: list[str | None]
+    """The states of the trials' tasks."""
+    sealed: dict[str, int]
+
+
+def ended(killed: KilledTrial) -> Ended:
+    """Wait for the end of the run."""
+    state = killed.run.wait()
+    return Ended(state, killed.run.states("trial"), killed.sealed())
+
+
+@pytest.fixture(scope="module")
+def failed(killed: KilledTrial) -> Ended:
+    """Return how the run ended in which a trial was killed."""
+    return ended(killed)
+
+
+@pytest.fixture(scope="module")
+def completed(killed: KilledTrial, failed: Ended) -> Ended:
+    """Clear the killed trial, and what follows it; return how the run ended then."""
+    del failed
+    killed.run.clear(("trial", killed.map_index), downstream=True)
+    return ended(killed)
+
+
+def test_a_trial_whose_process_is_killed_fails_and_so_does_the_run(
+    killed: KilledTrial, failed: Ended
+) -> None:
     """Nobody repeats it but a person; the other trial is sealed."""
-    assert killed.run.wait() == "failed"
-    assert killed.run.states("trial")[killed.map_index] == "failed"
-    assert len(killed.sealed()) == 1
+    assert failed.state == "failed"
+    assert failed.trials[killed.map_index] == "failed"
+    assert len(failed.sealed) == 1
 
 
 def test_a_killed_trial_that_is_cleared_is_sealed_and_the_sweep_is_conclusive(
-    killed: KilledTrial,
+    killed: KilledTrial, completed: Ended
 ) -> None:
     """The lock of the killed process is released."""
-    killed.run.clear(("trial", killed.map_index), downstream=True)
-
-    assert killed.run.wait() == "success"
-    assert killed.trial_id in killed.sealed()
+    assert completed.state == "success"
+    assert killed.trial_id in completed.sealed
     (cell,) = killed.bench.show()["cells"]
     loss = cell["judgements"][0]
     assert (loss["guarantee"], loss["verdict"], loss["share"]["of"]) == (
@@ -100,28 +131,28 @@ def test_a_killed_trial_that_is_cleared_is_sealed_and_the_sweep_is_conclusive(
     )
 
 
-def test_a_sealed_trial_that_is_cleared_is_skipped_and_runs_nothing(killed: KilledTrial) -> None:
+def test_a_sealed_trial_that_is_cleared_is_skipped_and_runs_nothing(
+    killed: KilledTrial, completed: Ended
+) -> None:
     """The page does not show it as a trial that was run."""
-    before = killed.sealed()
+    other, _ = killed.run.states("trial")
     killed.run.clear(("trial", 1))
 
-    assert killed.run.wait() == "success"
-    assert killed.run.states("trial") == ["success", "skipped"]
-    assert killed.sealed() == before
+    assert ended(killed) == Ended("success", [other, "skipped"], completed.sealed)
 
 
 @pytest.mark.parametrize("tasks", [("plan",), ()], ids=["plan", "the run"])
 def test_clearing_the_plan_or_the_run_resumes_the_same_sweep(
-    killed: KilledTrial, tasks: tuple[str, ...]
+    killed: KilledTrial, completed: Ended, tasks: tuple[str, ...]
 ) -> None:
     """Its sealed trials are kept, and no second sweep appears."""
-    before, sweep_id = killed.sealed(), killed.run.handed_on("plan")
+    sweep_id = killed.run.handed_on("plan")
     killed.run.clear(*tasks, downstream=True)
 
     assert killed.run.wait() == "success"
     assert killed.run.handed_on("plan") == sweep_id
     assert killed.sweep_ids() == [sweep_id]
-    assert killed.sealed() == before
+    assert killed.sealed() == completed.sealed
 
 
 def test_a_file_that_does_not_parse_is_a_dag_that_says_so(killed: KilledTrial) -> None:

@@ -180,13 +180,18 @@ def _values(value: Scalar | Sequence[Scalar]) -> tuple[Scalar, ...]:
 
 
 def history(
-    table: str = "cells", experiment: str | None = None, *, store: str | None = None
+    table: str = "cells",
+    experiment: str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    store: str | None = None,
 ) -> pd.DataFrame:
     """Return a table of all finished sweeps: of the home, or of a store.
 
     Args:
         table: `trials`, `cells`, `verdicts`, `expectations`, `settings`, `latency` or `outages`.
         experiment: the name of the only experiment in question; `None`: all.
+        columns: those that are read, which is faster; `None`: all.
         store: a URI, or the folder, that sweeps are published to; `None`: the home, with the sweeps
             that were pruned.
 
@@ -195,7 +200,7 @@ def history(
         those of `TRIAL_COLUMNS`, `CELL_COLUMNS`, ... (`docs/history.md`).
 
     Raises:
-        UnknownName: there is no such table.
+        UnknownName: there is no such table, or no such column in it.
         StorageError: the store cannot be read.
         LedgerError: a file of the warehouse cannot be read.
     """
@@ -204,7 +209,7 @@ def history(
         warehouse.add_missing(home)
     place = open_store(store).at(WAREHOUSE) if store else warehouse.warehouse_of_home(home)
     with storage_errors():
-        return _nullable(warehouse.read_history(place, table, experiment))
+        return _nullable(warehouse.read_history(place, table, experiment, columns))
 
 
 def compare(a: Sweep, b: Sweep) -> pd.DataFrame:

@@ -61,6 +61,7 @@ _OF_SWEEP: Final = (
 """What each table begins with. Of several versions or clients in a sweep: all, with commas."""
 WAREHOUSE: Final = "warehouse"
 """The folder's name, in a home and in a store."""
+_ORDER: Final = ("planned_at", "sweep_id")
 _AXES: Final = MappingProxyType({axis: axis.replace(".", "_") for axis in CORE_AXES})
 """The columns of the axes that every cell has; SQL would need quotes for a dot."""
 _SETTINGS: Final = pa.schema(
@@ -214,7 +215,12 @@ def add_missing(home: Home) -> None:
             keep(sweep, read_results(sweep), warehouse)
 
 
-def read_history(warehouse: Location, name: str, experiment: str | None = None) -> pa.Table:
+def read_history(
+    warehouse: Location,
+    name: str,
+    experiment: str | None = None,
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
     """Return a table of all sweeps, or of those of one experiment, the oldest sweep first.
 
     Columns that a sweep's version did not have are null; those of a newer version are left out.
@@ -223,9 +229,10 @@ def read_history(warehouse: Location, name: str, experiment: str | None = None) 
         warehouse: of a home, or of a store.
         name: the table.
         experiment: the name of the experiment; `None`: all.
+        columns: those that are read; `None`: all.
 
     Raises:
-        UnknownName: there is no such table.
+        UnknownName: there is no such table, or no such column in it.
         LedgerError: a file cannot be read; the message names it.
         LocationError: the store cannot be read.
     """
@@ -236,6 +243,11 @@ def read_history(warehouse: Location, name: str, experiment: str | None = None) 
         )
     folder = warehouse.at(name)
     schema = pa.schema([*_OF_SWEEP, *_TABLES[name].schema, *_PARTITIONS.schema])
+    for column in columns or ():
+        if column not in schema.names:
+            raise UnknownName(
+                f"unknown column {column} of {name}{did_you_mean(column, schema.names)}"
+            )
     paths = [f"{folder.path}/{path}" for path in folder.list_files() if path.endswith(".parquet")]
     chosen = None if experiment is None else ds.field("experiment") == experiment
     try:
@@ -247,8 +259,10 @@ def read_history(warehouse: Location, name: str, experiment: str | None = None) 
             partitioning=_PARTITIONS,
             partition_base_dir=folder.path,
         )
-        return files.to_table(filter=chosen).sort_by(
-            [("planned_at", "ascending"), ("sweep_id", "ascending")]
+        read = dict.fromkeys((*_ORDER, *columns)) if columns is not None else schema.names
+        rows = files.to_table(columns=list(read), filter=chosen)
+        return rows.sort_by([(column, "ascending") for column in _ORDER]).select(
+            list(columns) if columns is not None else schema.names
         )
     except (pa.ArrowException, OSError) as error:
         raise LedgerError(

@@ -129,6 +129,16 @@ def test_an_experiment_can_be_chosen(home: Home) -> None:
     assert list(none.columns) == list(chosen.columns)
 
 
+def test_columns_can_be_chosen(home: Home) -> None:
+    """In the order in which they are asked for; an unknown one has its nearest."""
+    del home
+    chosen = ackbench.history("cells", columns=["trials_with_loss", "acks", "sweep_id"])
+    assert list(chosen.columns) == ["trials_with_loss", "acks", "sweep_id"]
+    pd.testing.assert_frame_equal(chosen, ackbench.history("cells")[chosen.columns])
+    with pytest.raises(UnknownName, match="unknown column ack of cells; did you mean acks"):
+        ackbench.history("cells", columns=["ack"])
+
+
 def test_a_home_without_a_sweep_has_an_empty_history(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
