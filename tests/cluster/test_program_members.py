@@ -150,6 +150,8 @@ def test_a_group_of_an_adapter_misses_nothing_when_a_member_crashes(run: Run, ki
     """It commits what it has reported; the other member takes its partition over."""
     skip_without(*adapters()[kind].toolchain)
     session = {"session.timeout.ms": "3000", "heartbeat.interval.ms": "500"}
+    if kind == "kafkajs":  # its heartbeats wait for its fetches, of 5 s by default
+        session["fetch.max.wait.ms"] = "500"
     fault = "consumer-crash(at_s=2, restart_after_s=0.5)"
     record, ledger = run(f"003-{kind}", fault, session, client=kind)
     assert record.fault.took_effect, record.fault.evidence
