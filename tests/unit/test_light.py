@@ -107,6 +107,18 @@ def test_the_check_of_settings_needs_no_library_of_tables(tmp_path: Path) -> Non
     assert "leader-crash" in ran.stdout
 
 
+def test_a_sweep_whose_trials_agree_is_shown_without_pandas_and_scipy(home: Home) -> None:
+    """Both take as long to load as all the rest; Arrow loads pandas where it finds it."""
+    loaded = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "ackbench", "show", "planted"],
+        env={**os.environ, "ACKBENCH_HOME": str(home.root)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not [line for line in loaded.stderr.splitlines() if line.endswith((" pandas", " scipy"))]
+
+
 @pytest.mark.further("setup")
 @pytest.mark.parametrize(
     "command",
