@@ -45,6 +45,8 @@ class ExperimentExtent(Frozen):
     is_bug: bool
     """Whether it is about a known bug."""
     schedule: str | None
+    compared: str
+    """The axes in which its cells differ, with their values; empty: it has one cell."""
     cells: int
     refused: int
     """Cells that the client refuses."""

@@ -190,7 +190,7 @@ def trigger_form(
             "type": "string",
             "minLength": 1,
             "title": "experiment",
-            "description_md": _about_experiment(default),
+            "description": _about_experiment(default),
             "examples": list(experiments),
         },
         "acks": _choices("acks", ("0", "1", "all")),
@@ -243,11 +243,13 @@ def trigger_form(
 
 def _about_experiment(default: str) -> str:
     extent = stored_extents().get(default)
-    of_default = f"`{default}` has {extent.text()}. " if extent else ""
+    # Without Markdown: Airflow's page covers the next line with the background of code.
+    compared = f" ({extent.compared})" if extent and extent.compared else ""
+    of_default = f"{default} has {extent.text()}{compared}. " if extent else ""
     return (
         f"{of_default}A name from the catalogue (the documentation of this DAG lists them with "
         "their cells and minutes), or a file of the folder that the operator offers "
-        "(`ackbench up --experiments FOLDER`)."
+        "(ackbench up --experiments FOLDER)."
     )
 
 

@@ -6,6 +6,7 @@ the extents beside it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from ackbench.experiments.catalog import (
@@ -16,9 +17,12 @@ from ackbench.experiments.catalog import (
     catalog_names,
     digest_of,
 )
+from ackbench.experiments.ledger.trial_manifest import Scalar
+from ackbench.experiments.messages.phrases import list_some
 from ackbench.experiments.planning.catalog import load_experiment
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.new_sweep import plan_experiment
+from ackbench.experiments.sweep.cell_names import axis_name, value_text, varying_axes
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.sweep.progress import expected_minutes
 from ackbench.infra.machine.files import replace_file
@@ -39,17 +43,27 @@ def planned_extent(name: str) -> ExperimentExtent:
 
 def extent_of(experiment: Experiment, plan: Plan) -> ExperimentExtent:
     """Return the extent of an experiment that has been planned."""
+    cells = [trial.cell for trial in plan.trials if not trial.added]
     return ExperimentExtent(
         title=experiment.title,
         lesson=experiment.claim.lesson if experiment.claim else None,
         is_bug=experiment.bug is not None,
         schedule=experiment.schedule,
+        compared="; ".join(
+            f"{axis_name(axis)} {list_some(_values(cell.get(axis) for cell in cells))}"
+            for axis in varying_axes(cells)
+        ),
         cells=len({trial.label for trial in plan.trials if not trial.added}),
         refused=len(plan.refused),
         repeats=experiment.repeats,
         controls=sum(trial.added for trial in plan.trials),
         minutes=expected_minutes(plan),
     )
+
+
+def _values(values: Iterable[Scalar]) -> list[str]:
+    """Return the values of an axis as its cells have them, each once, sorted."""
+    return sorted({value_text(value, "unset") for value in values})
 
 
 def as_json() -> str:

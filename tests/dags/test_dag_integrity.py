@@ -152,17 +152,18 @@ def test_the_form_with_its_defaults_is_a_valid_request(dags: Any, dag_id: str) -
         "quick" if dag_id == "ackbench_sweep" else dag_id.removeprefix("ackbench_")
     )
     assert set(params) == {field.alias or name for name, field in SweepRequest.model_fields.items()}
-    for name in params:
-        field = params.get_param(name)
-        assert field.schema.get("title")
-        assert field.description or field.schema.get("description_md")
+    assert all(
+        params.get_param(name).schema.get("title") and params.get_param(name).description
+        for name in params
+    )
 
 
 def test_the_form_says_how_large_the_experiment_is_that_it_is_filled_in_with(dags: Any) -> None:
-    """Cells and minutes; the documentation of the DAG has those of all others."""
+    """Axes, cells and minutes; the documentation of the DAG has those of all others."""
     dag = dags.get_dag("ackbench_sweep")
-    extent = stored_extents()["quick"].text()
-    assert extent in dag.params.get_param("experiment").schema["description_md"]
+    extent, about = stored_extents()["quick"], dag.params.get_param("experiment").description
+    assert extent.text() in about
+    assert extent.compared in about
     assert as_markdown() in dag.doc_md
 
 
