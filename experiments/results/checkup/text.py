@@ -8,7 +8,13 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
 
-from ackbench.experiments.messages.phrases import format_count, format_list, wrap_line
+from ackbench.experiments.messages.phrases import (
+    format_count,
+    format_list,
+    list_some,
+    plural,
+    wrap_line,
+)
 from ackbench.experiments.results.checkup.changes import Change, ChangeSearch, Improvement
 from ackbench.experiments.results.checkup.configuration import OF_BROKER, Configuration
 from ackbench.experiments.results.checkup.diagnosis import Diagnosis
@@ -209,6 +215,7 @@ def _taken(files: Sequence[FoundFile]) -> Iterator[str]:
             roles = format_list(sorted(node.roles))
             count = f"{node.count} times " if node.count > 1 else ""
             yield f"  node {node.name}: {count}{roles}"
+        alike: dict[str, list[str]] = {}
         for topic in file.topics:
             counts = [
                 format_count(number, noun) if number else f"the brokers' default of {noun}s"
@@ -217,7 +224,10 @@ def _taken(files: Sequence[FoundFile]) -> Iterator[str]:
                     (topic.partitions, "partition"),
                 )
             ]
-            yield f"  topic {topic.name}: {', '.join(counts)}"
+            alike.setdefault(", ".join(counts), []).append(topic.name)
+        for counts_of_each, names in alike.items():
+            topics = f"{plural(len(names), 'topic')} {list_some(names)}"
+            yield f"  {topics}: {counts_of_each}"
 
 
 def _reasons_of_all(

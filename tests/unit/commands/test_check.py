@@ -89,3 +89,22 @@ def test_the_junit_file_counts_what_is_not_guaranteed(producer: str, tmp_path: P
     assert "leader-crash" in failures
     assert str(len(failures)) == suite.get("failures")
     assert str(len(suite)) == suite.get("tests")
+
+
+def test_many_topics_that_are_alike_are_one_line_and_the_weakest_is_judged(tmp_path: Path) -> None:
+    """An operator's folder has thousands of them."""
+    path = tmp_path / "topics.yaml"
+    path.write_text(
+        "".join(
+            "---\napiVersion: kafka.strimzi.io/v1beta2\nkind: KafkaTopic\n"
+            f"metadata: {{name: t{number}}}\n"
+            f"spec: {{partitions: 3, replicas: {1 if number == 77 else 3}}}\n"
+            for number in range(500)
+        )
+    )
+    output = ackbench("check", str(path)).output
+    text = " ".join(output.split())
+
+    assert "judged is t77 with 1" in text
+    assert "topics t0, t1, t2, t3, t4 and 494 others: 3 replicas, 3 partitions" in text
+    assert "topic t77: 1 replica, 3 partitions" in text
