@@ -34,7 +34,7 @@ from ackbench.experiments.sweep.documents import read_note
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import SweepLock, is_run_by_another
 from ackbench.experiments.sweep.progress import FAILED
-from ackbench.experiments.sweep.published import open_sweep, published_uri
+from ackbench.experiments.sweep.published import open_sweep, published_uri, storage_errors
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home
 from ackbench.infra.process.load_lock import hold_machine_lock_for_command
@@ -147,7 +147,8 @@ def measure_again(home: Home, named: str, *, skip_unfit: bool = False) -> int:
             measure(sweep, home, skip_unfit=skip_unfit)
     results = read_results(sweep)
     if not sweep.origin:
-        warehouse.keep(sweep, results, warehouse.warehouse_of_home(home))
+        with storage_errors():
+            warehouse.keep(sweep, results, warehouse.warehouse_of_home(home))
     print_results(sweep, results)
     return 0
 

@@ -193,12 +193,16 @@ def report(sweep_id: str) -> None:
             several_hosts.gather_hosts(sweep, sweep.origin)
         results = page.write_report(sweep, run.home)
         task_log.log_answer(sweep, results)
-        warehouse.keep(sweep, results, warehouse.warehouse_of_home(run.home))
+
+        def keep(place: Location) -> None:
+            with published.storage_errors():
+                warehouse.keep(sweep, results, place)
 
         def publish(_: SweepFolder, target: Location) -> None:
             published.publish_page(sweep, target)
-            with published.storage_errors():
-                warehouse.keep(sweep, results, target.parent.at(warehouse.WAREHOUSE))
+            keep(target.parent.at(warehouse.WAREHOUSE))
+
+        keep(warehouse.warehouse_of_home(run.home))
 
         if sweep.origin:
             publish(sweep, sweep.origin)

@@ -201,12 +201,13 @@ def history(
 
     Raises:
         UnknownName: there is no such table, or no such column in it.
-        StorageError: the store cannot be read.
+        StorageError: the store cannot be read, or the home's warehouse cannot be written.
         LedgerError: a file of the warehouse cannot be read.
     """
     home = Home.from_environment()
     if store is None:
-        warehouse.add_missing(home)
+        with storage_errors():
+            warehouse.add_missing(home)
     place = open_store(store).at(WAREHOUSE) if store else warehouse.warehouse_of_home(home)
     with storage_errors():
         return _nullable(warehouse.read_history(place, table, experiment, columns))

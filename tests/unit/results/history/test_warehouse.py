@@ -15,8 +15,8 @@ from support.builders.result_tables import loss_counts
 from support.builders.sweep_folders import measured_sweep_folder
 
 import ackbench
-from ackbench.experiments.errors import LedgerError, UnknownName
-from ackbench.experiments.ledger.location import open_location
+from ackbench.experiments.errors import LedgerError, StorageError, UnknownName
+from ackbench.experiments.ledger.location import Location, LocationError, open_location
 from ackbench.experiments.results.history import warehouse
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -200,3 +200,16 @@ def test_duckdb_answers_the_question_of_the_guide_as_pandas_does(
     expected = cells.groupby(["experiment", "acks"])[["sealed_trials", "trials_with_loss"]].sum()
     assert found["trials"].to_dict() == expected["sealed_trials"].to_dict()
     assert found["with_loss"].to_dict() == expected["trials_with_loss"].to_dict()
+
+
+def test_a_home_that_cannot_be_written_is_one_line(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a full disk; nothing was read before."""
+
+    def full(*_: object) -> None:
+        raise LocationError(f"{home.root} cannot be written: No space left on device")
+
+    monkeypatch.setattr(Location, "write", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        ackbench.history()
