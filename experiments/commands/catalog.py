@@ -19,11 +19,9 @@ from ackbench.experiments.planning.catalog import load_experiment
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.extents import extent_of
 from ackbench.experiments.planning.new_sweep import PlannedSweep, plan_experiment, refuse_empty
-from ackbench.experiments.results.cells import cell_sort_key
-from ackbench.experiments.results.formats.tables import lines_of_refusals
 from ackbench.experiments.results.lessons.diagram import draw_experiment
 from ackbench.experiments.results.lessons.shortened import describe_shortened
-from ackbench.experiments.results.wording import ROLE_NAMES
+from ackbench.experiments.sweep.cell_names import cell_sort_key
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.infra.machine.resources import format_gib
 
@@ -69,6 +67,8 @@ def explain(named: str) -> int:
 
 def print_plan(planned: PlannedSweep) -> None:
     """Print what a sweep would run and need: its trials by cell, refused cells and remarks."""
+    from ackbench.experiments.results.formats.tables import lines_of_refusals
+
     console, needs = _console(), resource_needs(planned.plan)
 
     def line(text: str) -> None:
@@ -92,6 +92,8 @@ def print_plan(planned: PlannedSweep) -> None:
 
 def _trials_by_cell(plan: Plan) -> Counter[tuple[str, str]]:
     """Return the number of trials by label and role, in the order of the results' table."""
+    from ackbench.experiments.results.wording import ROLE_NAMES
+
     ordered = sorted(plan.trials, key=lambda trial: (trial.added, cell_sort_key(trial.cell)))
     return Counter((trial.label, ROLE_NAMES[trial.role]) for trial in ordered)
 

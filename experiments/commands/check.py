@@ -100,7 +100,8 @@ def check(
     rules = read_policy(policy) if policy else ()
     diagnosis = diagnose(configuration)
     required = [_parse(text, diagnosis) for text in fail_on]
-    search, seen = ChangeSearch(diagnosis), seen_trials(configuration, stored_trials(home))
+    search = ChangeSearch(diagnosis)
+    seen = seen_trials(configuration, stored_trials(home, echo_error))
     if as_json:
         echo_json(json.dumps(as_document(diagnosis, search, seen, files), indent=1))
     else:

@@ -20,9 +20,15 @@ from ackbench.experiments.messages.phrases import fit_line, shorten
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.sweep.client_kinds import LIBRARIES
 from ackbench.infra.errors import AckbenchError, HarnessError, MachineError
-from ackbench.infra.machine.home import INSTALL, INSTALL_CLUSTER, Home, keep_files_private
+from ackbench.infra.machine.home import (
+    INSTALL,
+    INSTALL_CLUSTER,
+    INSTALL_READ,
+    Home,
+    keep_files_private,
+)
 from ackbench.infra.machine.paths import machine_error_of, require_writable_file, user_path
-from ackbench.infra.start import CLUSTER_PACKAGES, RUN_PACKAGES
+from ackbench.infra.start import CLUSTER_PACKAGES, READ_PACKAGES, RUN_PACKAGES
 
 if TYPE_CHECKING:
     from ackbench.experiments.trial.clients.programs.dialect import Role
@@ -95,11 +101,11 @@ class OneLineErrors(click.Group):
             sys.exit(_print_error(str(error), error.exit_code))
         except ModuleNotFoundError as error:
             package = (error.name or "").partition(".")[0]
-            if package not in RUN_PACKAGES:
+            if package not in {*READ_PACKAGES, *RUN_PACKAGES}:
                 raise
             text = (
-                f"this needs the package {package}, which the light installation does not have: "
-                f"{INSTALL_CLUSTER if package in CLUSTER_PACKAGES else INSTALL} installs it"
+                f"this needs the package {package}, which this installation does not have: "
+                f"{_installs(package, sys.argv[1:] if given is None else given)} installs it"
             )
             sys.exit(_print_error(text, MachineError.exit_code))
         except OSError as error:
@@ -141,6 +147,23 @@ def _require_text(arguments: Sequence[str]) -> None:
         except UnicodeEncodeError:
             shown = shorten(ascii(argument))
             raise click.UsageError(f"argument {number} is not UTF-8 text: {shown}") from None
+
+
+_RUN_COMMANDS: Final = frozenset(
+    {"doctor", "measure", "run", "selftest", "setup", "status", "stop", "tour", "up"}
+)
+"""Commands that need all packages, whichever they miss first."""
+
+
+def _installs(package: str, arguments: Sequence[str]) -> str:
+    """Return the command that installs a package, with what the command of the user needs too."""
+    command = next((word for word in arguments if not word.startswith("-")), "")
+    if command not in _RUN_COMMANDS:
+        if command == "cluster" or package in CLUSTER_PACKAGES:
+            return INSTALL_CLUSTER
+        if package in READ_PACKAGES:
+            return INSTALL_READ
+    return INSTALL
 
 
 def _print_error(text: str, code: int) -> int:

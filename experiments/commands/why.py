@@ -10,7 +10,7 @@ from typing import Final
 
 from ackbench.experiments.errors import UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean, format_count, list_some
-from ackbench.experiments.messages.terminal import echo
+from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.planning.axes import STRUCTURE_AXES
 from ackbench.experiments.planning.catalog import catalog_experiments
 from ackbench.experiments.planning.experiment import Experiment
@@ -140,7 +140,7 @@ def _sweeps(home: Home, name: str, value: str) -> Iterator[str]:
     """Yield how many stored trials had the setting."""
     trials = [
         trial.spec
-        for trial in stored_trials(home)
+        for trial in stored_trials(home, echo_error)
         if (found := _value_of(trial.spec.cell, trial.spec.producer, name)) is not None
         and (not value or found == value)
     ]

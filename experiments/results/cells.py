@@ -27,7 +27,7 @@ from ackbench.experiments.results.models import (
 )
 from ackbench.experiments.results.rows import ResultRows, Row
 from ackbench.experiments.results.trials import US_PER_MS
-from ackbench.experiments.sweep.cell_names import CORE_AXES, FAULT_AXIS
+from ackbench.experiments.sweep.cell_names import cell_sort_key
 from ackbench.experiments.sweep.plan import Plan, RefusedCell, TrialSpec
 from ackbench.experiments.verdicts.guarantees.violations import is_positive
 from ackbench.experiments.verdicts.statistics import Estimate, Share, estimate, share_of
@@ -196,22 +196,3 @@ def _spread(row: Row, name: str, unit: float) -> MedianAndMax | None:
     if median is None or largest is None:
         return None
     return MedianAndMax(median=median / unit, max=largest / unit)
-
-
-_SETTING_AXES: Final = tuple(axis for axis in CORE_AXES if axis != FAULT_AXIS)
-
-
-def cell_sort_key(cell: Cell) -> list[tuple[int, float, str]]:
-    """Return the sort key of cells: no fault first, then by fault and axes, numbers before text.
-
-    The core axes come first; the other axes follow in the order of the experiment.
-    """
-    fault = cell.get(FAULT_AXIS)
-    others = [axis for axis in cell if axis not in CORE_AXES]
-    return [
-        (int(fault != "none"), 0.0, str(fault)),
-        *(
-            (0, float(value), "") if isinstance(value, (bool, int, float)) else (1, 0.0, str(value))
-            for value in (cell.get(axis) for axis in (*_SETTING_AXES, *others))
-        ),
-    ]

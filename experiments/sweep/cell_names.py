@@ -111,6 +111,27 @@ def varying_axes(cells: Sequence[Cell]) -> list[str]:
     return [axis for axis in axes if len({str(cell.get(axis)) for cell in cells}) > 1]
 
 
+# Order
+
+_SETTING_AXES: Final = tuple(axis for axis in CORE_AXES if axis != FAULT_AXIS)
+
+
+def cell_sort_key(cell: Cell) -> list[tuple[int, float, str]]:
+    """Return the sort key of cells: no fault first, then by fault and axes, numbers before text.
+
+    The core axes come first; the other axes follow in the order of the experiment.
+    """
+    fault = cell.get(FAULT_AXIS)
+    others = [axis for axis in cell if axis not in CORE_AXES]
+    return [
+        (int(fault != "none"), 0.0, str(fault)),
+        *(
+            (0, float(value), "") if isinstance(value, (bool, int, float)) else (1, 0.0, str(value))
+            for value in (cell.get(axis) for axis in (*_SETTING_AXES, *others))
+        ),
+    ]
+
+
 # Names of groups of cells
 
 Product = tuple[tuple[Scalar, ...], ...]

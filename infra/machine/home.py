@@ -25,6 +25,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 CLONE: Final = REPOSITORY if (REPOSITORY / "requirements" / "lock.txt").is_file() else None
 """The clone of the project that this code runs from; `None`: it is installed from a wheel."""
 INSTALL: Final = "make setup" if CLONE else "pip install 'ackbench[run]'"
+INSTALL_READ: Final = "make setup" if CLONE else "pip install 'ackbench[read]'"
 INSTALL_CLUSTER: Final = "make setup" if CLONE else "pip install 'ackbench[cluster]'"
 """The remedies for a package that is missing or damaged, of sweeps and of brokers."""
 MAX_ROOT_BYTES: Final = 2000

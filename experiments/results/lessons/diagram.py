@@ -11,11 +11,11 @@ from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.messages.phrases import format_list, plural, wrap_line
-from ackbench.experiments.results.cells import cell_sort_key
 from ackbench.experiments.sweep.cell_names import (
     FAULT_AXIS,
     axes_by_fault,
     axis_name,
+    cell_sort_key,
     value_text,
     varying_axes,
 )

@@ -9,8 +9,9 @@ from support.builders.records import a_spec
 from support.builders.sweeps import measured_sweep
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.results.cells import cell_results, cell_sort_key, judged_trials
+from ackbench.experiments.results.cells import cell_results, judged_trials
 from ackbench.experiments.results.rows import ResultRows
+from ackbench.experiments.sweep.cell_names import cell_sort_key
 from ackbench.experiments.sweep.plan import Plan, RefusedCell
 
 

@@ -117,7 +117,7 @@ def test_the_check_prints_what_the_sweeps_of_the_home_saw(
     home: Home, tmp_path: Path, says: Says
 ) -> None:
     """As text, and as JSON."""
-    assert len(list(stored_trials(home))) == 2
+    assert len(list(stored_trials(home, print))) == 2
     producer, topic = tmp_path / "producer.properties", tmp_path / "topic.properties"
     producer.write_text("request.required.acks=1\nenable.idempotence=false\n")
     topic.write_text("min.insync.replicas=2\n")
@@ -141,4 +141,4 @@ def test_a_sweep_that_cannot_be_read_is_left_out(home: Home) -> None:
     for table in (home.sweeps).glob("*/results/trials.parquet"):
         table.write_bytes(b"")
 
-    assert list(stored_trials(home)) == []
+    assert list(stored_trials(home, print)) == []
