@@ -1,8 +1,8 @@
 """ackbench from Python: load sweeps as pandas DataFrames, run an experiment, compare two sweeps.
 
 For notebooks and tests of users: `import ackbench`. What `__all__` names, and the columns that it
-lists, follow semantic versioning; no module of this package does. Loading and comparing needs the
-light installation only. `docs/api.md` is the reference.
+lists, follow semantic versioning; no module of this package does. Loading and comparing needs
+`ackbench[read]` only. `docs/api.md` is the reference.
 
 The packages are folders of the repository's top level, to which this one has links; a wheel has
 them in their place.
