@@ -270,7 +270,7 @@ def _exact_bounds(seen: float, trials: int, confidence: float) -> tuple[float, f
     """
     tail = (1 - confidence) / 2
     if seen == 0:
-        return 0.0, -math.expm1(math.log(tail) / trials)
+        return 0.0, 1 - tail ** (1 / trials)
     if seen == trials:
         return tail ** (1 / trials), 1.0
     from scipy.special import betaincinv  # `scipy.stats` has the same, and takes a second to load
