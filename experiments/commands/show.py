@@ -21,8 +21,9 @@ from ackbench.experiments.results.comparing.findings import GateFailure, Inspect
 from ackbench.experiments.results.comparing.gate import NO_GATE, Gate
 from ackbench.experiments.results.comparing.sentences import failure_sentence, inspected_sentence
 from ackbench.experiments.results.expectations import expectation_lines
-from ackbench.experiments.results.formats.junit import junit_xml, sweep_cases
+from ackbench.experiments.results.formats.junit import junit_xml
 from ackbench.experiments.results.formats.markdown import markdown_lines
+from ackbench.experiments.results.formats.sweep_junit import sweep_cases
 from ackbench.experiments.results.formats.tables import print_cells, print_notes
 from ackbench.experiments.results.lessons.of_sweep import finding_of
 from ackbench.experiments.results.models import SweepResults

@@ -128,6 +128,24 @@ def test_what_judges_settings_needs_nothing_that_reads_sweeps(
     assert ran.stderr in {"", f"{NOT_COMPARED.format(home=home.root)}\n"}
 
 
+def test_a_job_of_ci_gates_settings_with_the_smallest_installation(
+    home: Home, tmp_path: Path
+) -> None:
+    """With a policy, a file for its page, and a changed file: as `docs/ci` has it."""
+    (tmp_path / "producer.properties").write_text("acks=1\n")
+    (tmp_path / "policy.yaml").write_text("require: {producer acks: all}\n")
+    files = {name: str(tmp_path / name) for name in ("policy.yaml", "check.xml")}
+    gate = ("--fail-on", "no-acked-loss:leader-crash", "--policy", files["policy.yaml"])
+    options = (*gate, "--fix", "--junit", files["check.xml"])
+    ran = light(
+        home, "check", str(tmp_path / "producer.properties"), *options, without=READ_PACKAGES
+    )
+
+    assert ran.returncode == 3, ran.stderr
+    assert "testsuite" in (tmp_path / "check.xml").read_text()
+    assert (tmp_path / "producer.fixed.properties").is_file()
+
+
 @pytest.mark.parametrize(
     ("command", "install"),
     [

@@ -11,8 +11,9 @@ from support.builders.sweeps import TRUTHS, measured_sweep
 from support.golden_files import Says
 
 from ackbench.experiments.results.formats.junit import TestCase as Case
-from ackbench.experiments.results.formats.junit import junit_xml, sweep_cases
+from ackbench.experiments.results.formats.junit import junit_xml
 from ackbench.experiments.results.formats.markdown import markdown_lines
+from ackbench.experiments.results.formats.sweep_junit import sweep_cases
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.verdicts.judge import Verdict
 

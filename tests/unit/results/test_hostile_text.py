@@ -17,8 +17,9 @@ from ackbench.experiments.messages.console import TerminalConsole, print_text
 from ackbench.experiments.messages.visible import visible
 from ackbench.experiments.orchestration.tracking.runs import summary_run, trial_run
 from ackbench.experiments.pages.report.page import render_page
-from ackbench.experiments.results.formats.junit import junit_xml, sweep_cases
+from ackbench.experiments.results.formats.junit import junit_xml
 from ackbench.experiments.results.formats.markdown import markdown_lines
+from ackbench.experiments.results.formats.sweep_junit import sweep_cases
 from ackbench.experiments.results.formats.tables import print_cells, print_notes
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.sentences import plain_answer
