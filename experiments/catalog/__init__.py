@@ -43,7 +43,7 @@ class ExperimentExtent(Frozen):
     lesson: int | None
     """Of its claim; `None`: it has none."""
     is_bug: bool
-    """Whether it is about a known bug."""
+    """It is about a known bug."""
     schedule: str | None
     compared: str
     """The axes in which its cells differ, with their values; empty: it has one cell."""
@@ -86,7 +86,7 @@ def stored_extents() -> Mapping[str, ExperimentExtent]:
         {
             name: stored[name]
             for name in catalog_files()
-            if name in stored and stored[name].digest == digest_of(name)
+            if name in stored and stored[name].digest == digest_of_file(name)
         }
     )
 
@@ -101,6 +101,6 @@ def as_markdown() -> str:
     return "\n".join((*head, *rows))
 
 
-def digest_of(name: str) -> str:
+def digest_of_file(name: str) -> str:
     """Return the SHA-256 of an experiment's file."""
     return hashlib.sha256(catalog_files()[name].read_bytes()).hexdigest()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from functools import cache
 
 from rich.console import Console
 from rich.table import Table
@@ -15,39 +14,33 @@ from ackbench.experiments.messages.console import console_for_results
 
 def list_experiments() -> int:
     """Print the claims in the order of the lessons, the other experiments, and known bugs."""
-    known = _extents()
-    claims = sorted((name for name in known if known[name].lesson), key=_lesson)
-    others = [name for name in known if not known[name].lesson]
+    extents = {name: stored_extents().get(name) or _planned(name) for name in catalog_names()}
+    claims = sorted((one.lesson, name) for name, one in extents.items() if one.lesson)
+    others = [name for name, one in extents.items() if not one.lesson]
     console = console_for_results(terminal=sys.stdout.isatty())
-    _print_list(
-        console, "claims about Kafka, in the order of the lessons (`ackbench explain NAME`)", claims
-    )
-    _print_list(console, "other questions", [one for one in others if not known[one].is_bug])
-    _print_list(
-        console,
-        "known bugs, in releases with and without them",
-        [one for one in others if known[one].is_bug],
-    )
+    for head, names in (
+        (
+            "claims about Kafka, in the order of the lessons (`ackbench explain NAME`)",
+            [name for _, name in claims],
+        ),
+        ("other questions", [name for name in others if not extents[name].is_bug]),
+        (
+            "known bugs, in releases with and without them",
+            [name for name in others if extents[name].is_bug],
+        ),
+    ):
+        _print_list(console, head, {name: extents[name] for name in names})
     return 0
 
 
-def _lesson(name: str) -> int:
-    return _extents()[name].lesson or 0
-
-
-@cache
-def _extents() -> Mapping[str, ExperimentExtent]:
-    """Return the extents of all experiments; those whose files have changed are planned."""
-    return {name: stored_extents().get(name) or _planned(name) for name in catalog_names()}
-
-
 def _planned(name: str) -> ExperimentExtent:
+    """Return the extent of an experiment whose file has changed."""
     from ackbench.experiments.planning.extents import planned_extent
 
     return planned_extent(name)
 
 
-def _print_list(console: Console, head: str, names: list[str]) -> None:
+def _print_list(console: Console, head: str, extents: Mapping[str, ExperimentExtent]) -> None:
     table = Table(
         box=None,
         show_header=False,
@@ -60,8 +53,7 @@ def _print_list(console: Console, head: str, names: list[str]) -> None:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     table.add_column(justify="right", no_wrap=True)
-    for name in names:
-        one = _extents()[name]
+    for name, one in extents.items():
         scheduled = f"\nscheduled {one.schedule}" if one.schedule else ""
         table.add_row(str(one.lesson or ""), name, one.title + scheduled, f"{one.minutes} min")
     console.print(table)

@@ -147,9 +147,13 @@ def measure_again(home: Home, named: str, *, skip_unfit: bool = False) -> int:
         else:
             measure(sweep, home, skip_unfit=skip_unfit)
     results = read_results(sweep)
-    if not sweep.origin:
-        with storage_errors():
-            warehouse.keep(sweep, results, warehouse.warehouse_of_home(home))
+    with storage_errors():
+        warehouse.write_files(
+            warehouse.files_of(sweep, results),
+            warehouse.warehouse_beside(sweep.origin)
+            if sweep.origin
+            else warehouse.warehouse_of_home(home),
+        )
     print_results(sweep, results)
     return 0
 

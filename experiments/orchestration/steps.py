@@ -193,17 +193,15 @@ def report(sweep_id: str) -> None:
             several_hosts.gather_hosts(sweep, sweep.origin)
         results = page.write_report(sweep, run.home)
         task_log.log_answer(sweep, results)
-
-        def keep(place: Location) -> None:
-            with published.storage_errors():
-                warehouse.keep(sweep, results, place)
+        files = warehouse.files_of(sweep, results)
 
         def publish(_: SweepFolder, target: Location) -> None:
             published.publish_page(sweep, target)
-            keep(target.parent.at(warehouse.WAREHOUSE))
+            with published.storage_errors():
+                warehouse.write_files(files, warehouse.warehouse_beside(target))
 
-        keep(warehouse.warehouse_of_home(run.home))
-
+        with published.storage_errors():
+            warehouse.write_files(files, warehouse.warehouse_of_home(run.home))
         if sweep.origin:
             publish(sweep, sweep.origin)
         elif error := run.publish(publish, again=True):

@@ -1,4 +1,4 @@
-"""How large an experiment is: cells, trials and minutes.
+"""The size of an experiment: cells, trials and minutes.
 
 `python -m ackbench.experiments.planning.extents` (`make extents`) plans the catalogue, and stores
 the extents beside it.
@@ -6,7 +6,6 @@ the extents beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from ackbench.experiments.catalog import (
@@ -15,14 +14,13 @@ from ackbench.experiments.catalog import (
     StoredExtent,
     StoredExtents,
     catalog_names,
-    digest_of,
+    digest_of_file,
 )
-from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.messages.phrases import list_some
 from ackbench.experiments.planning.catalog import load_experiment
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.new_sweep import plan_experiment
-from ackbench.experiments.sweep.cell_names import axis_name, value_text, varying_axes
+from ackbench.experiments.sweep.cell_names import axis_name, cell_sort_key, values_of, varying_axes
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.sweep.progress import expected_minutes
 from ackbench.infra.machine.files import replace_file
@@ -43,15 +41,14 @@ def planned_extent(name: str) -> ExperimentExtent:
 
 def extent_of(experiment: Experiment, plan: Plan) -> ExperimentExtent:
     """Return the extent of an experiment that has been planned."""
-    cells = [trial.cell for trial in plan.trials if not trial.added]
+    cells = sorted((one.cell for one in plan.trials if not one.added), key=cell_sort_key)
     return ExperimentExtent(
         title=experiment.title,
         lesson=experiment.claim.lesson if experiment.claim else None,
         is_bug=experiment.bug is not None,
         schedule=experiment.schedule,
         compared="; ".join(
-            f"{axis_name(axis)} {list_some(_values(cell.get(axis) for cell in cells))}"
-            for axis in varying_axes(cells)
+            f"{axis_name(axis)} {list_some(values_of(axis, cells))}" for axis in varying_axes(cells)
         ),
         cells=len({trial.label for trial in plan.trials if not trial.added}),
         refused=len(plan.refused),
@@ -61,15 +58,10 @@ def extent_of(experiment: Experiment, plan: Plan) -> ExperimentExtent:
     )
 
 
-def _values(values: Iterable[Scalar]) -> list[str]:
-    """Return the values of an axis as its cells have them, each once, sorted."""
-    return sorted({value_text(value, "unset") for value in values})
-
-
 def as_json() -> str:
     """Return the content of `extents.json`, as the catalogue has it now."""
     stored = {
-        name: StoredExtent(**planned_extent(name).model_dump(), digest=digest_of(name))
+        name: StoredExtent(**planned_extent(name).model_dump(), digest=digest_of_file(name))
         for name in catalog_names()
     }
     return f"{StoredExtents(stored).model_dump_json(indent=1)}\n"

@@ -82,6 +82,11 @@ def values_text(values: Iterable[Scalar]) -> str:
     return "/".join(map(value_text, values))
 
 
+def values_of(axis: str, cells: Iterable[Cell]) -> list[str]:
+    """Return the different values of an axis, in the order of the cells; `unset`: without one."""
+    return list(dict.fromkeys(value_text(cell.get(axis), "unset") for cell in cells))
+
+
 def differing_axes(cells: Sequence[Cell]) -> list[str]:
     """Return the axes in which cells differ, in the cells' order; all axes if none differs.
 

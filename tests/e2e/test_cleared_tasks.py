@@ -79,7 +79,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KilledTrial]:
 
 @dataclass(frozen=True)
 class Ended:
-    """How the DAG run had ended."""
+    """The end of the DAG run."""
 
     state: str
     trials: list[str | None]

@@ -1,4 +1,4 @@
-"""What each installation does without: the smallest judges settings, `[read]` reads sweeps.
+"""Packages that an installation does without: the smallest judges settings, `[read]` reads sweeps.
 
 Airflow, Spark, MLflow, Kafka's clients, Java and Numba are hidden from a process of its own; from
 the smallest installation also what reads tables and draws pages.

@@ -27,7 +27,6 @@ from ackbench.experiments.results.columns import (
 from ackbench.experiments.results.comparing import comparison
 from ackbench.experiments.results.comparing.comparison import ComparedSweep
 from ackbench.experiments.results.history import warehouse
-from ackbench.experiments.results.history.warehouse import WAREHOUSE
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.rows import read_table
@@ -208,7 +207,9 @@ def history(
     if store is None:
         with storage_errors():
             warehouse.add_missing(home)
-    place = open_store(store).at(WAREHOUSE) if store else warehouse.warehouse_of_home(home)
+    place = (
+        open_store(store).at(warehouse.WAREHOUSE) if store else warehouse.warehouse_of_home(home)
+    )
     with storage_errors():
         return _nullable(warehouse.read_history(place, table, experiment, columns))
 

@@ -23,7 +23,6 @@ import pyarrow.parquet as pq
 
 from ackbench.experiments.errors import LedgerError, UnknownName
 from ackbench.experiments.ledger.location import Location, open_location
-from ackbench.experiments.ledger.planned import PLAN
 from ackbench.experiments.ledger.result_tables import RESULTS
 from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.messages.phrases import did_you_mean, format_list, one_line
@@ -37,13 +36,15 @@ from ackbench.experiments.results.columns import (
     axis_text,
     judged_clauses,
 )
+from ackbench.experiments.results.history.summary import planned_s
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.rows import read_table
 from ackbench.experiments.results.trials import settings_of_trial
 from ackbench.experiments.sweep.cell_names import CORE_AXES
 from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.experiments.sweep.lookup import list_sweeps, time_of_sweep
+from ackbench.experiments.sweep.lookup import list_sweeps
+from ackbench.experiments.sweep.plan import Plan
 from ackbench.infra.machine.home import Home
 
 _TYPES: Final[Mapping[Dtype, pa.DataType]] = MappingProxyType(
@@ -58,7 +59,7 @@ _OF_SWEEP: Final = (
     pa.field("kafka_version", pa.string()),
     pa.field("client", pa.string()),
 )
-"""What each table begins with. Of several versions or clients in a sweep: all, with commas."""
+"""The first columns of each table. Of several versions or clients in a sweep: all, with commas."""
 WAREHOUSE: Final = "warehouse"
 """The folder's name, in a home and in a store."""
 _ORDER: Final = ("planned_at", "sweep_id")
@@ -74,6 +75,7 @@ class _Measured:
     """A sweep, and what its trials showed."""
 
     sweep: SweepFolder
+    plan: Plan
     results: SweepResults
 
 
@@ -117,7 +119,7 @@ def _settings(measured: _Measured) -> pa.Table:
     manifests = measured.results.manifests
     rows = [
         {"trial_id": spec.trial_id, "scope": scope, "name": name, "value": value}
-        for spec in measured.sweep.plan().trials
+        for spec in measured.plan.trials
         for (scope, name), value in settings_of_trial(spec, manifests.get(spec.trial_id)).items()
     ]
     return pa.Table.from_pylist(rows, _SETTINGS)
@@ -149,52 +151,53 @@ def warehouse_of_home(home: Home) -> Location:
     return open_location((home.root / WAREHOUSE).as_uri())
 
 
-def keep(sweep: SweepFolder, results: SweepResults, warehouse: Location) -> None:
-    """Write a sweep's file of each table. Idempotent.
+def warehouse_beside(published: Location) -> Location:
+    """Return the warehouse of the store that a sweep is published to."""
+    return published.parent.at(WAREHOUSE)
+
+
+def files_of(sweep: SweepFolder, results: SweepResults) -> Mapping[str, bytes]:
+    """Return a sweep's files of the warehouse, by their paths in it.
 
     Args:
         sweep: the sweep.
         results: what its trials showed.
-        warehouse: of a home, or of a store.
 
     Raises:
         LedgerError: a table of its results cannot be read.
+    """
+    measured = _Measured(sweep, sweep.plan(), results)
+    planned_at = datetime.fromtimestamp(planned_s(sweep), UTC)
+    folder = f"experiment={measured.plan.experiment}/month={planned_at:%Y-%m}"
+    values = {
+        "sweep_id": sweep.sweep_id,
+        "planned_at": planned_at,
+        "kafka_version": _joined(trial.cluster.kafka_version for trial in measured.plan.trials),
+        "client": _joined(trial.client for trial in measured.plan.trials),
+    }
+    return {
+        f"{name}/{folder}/{sweep.sweep_id}.parquet": _parquet(values, table.rows(measured))
+        for name, table in _TABLES.items()
+    }
+
+
+def _parquet(values: Mapping[str, Any], rows: pa.Table) -> bytes:
+    """Return a file of the rows, after the columns that tell their sweep."""
+    constant = [pa.repeat(pa.scalar(values[one.name], one.type), len(rows)) for one in _OF_SWEEP]
+    schema = pa.schema([*_OF_SWEEP, *rows.schema])
+    content = io.BytesIO()
+    pq.write_table(pa.table([*constant, *rows.columns], schema=schema), content, compression="zstd")
+    return content.getvalue()
+
+
+def write_files(files: Mapping[str, bytes], warehouse: Location) -> None:
+    """Write a sweep's files. Idempotent.
+
+    Raises:
         LocationError: a file cannot be written.
     """
-    measured = _Measured(sweep, results)
-    for name, table in _TABLES.items():
-        rows = table.rows(measured)
-        content = io.BytesIO()
-        pq.write_table(_with_sweep(measured, rows), content, compression="zstd")
-        warehouse.write(f"{name}/{_path(sweep)}", content.getvalue())
-
-
-def _with_sweep(measured: _Measured, rows: pa.Table) -> pa.Table:
-    """Return rows after the columns that tell their sweep."""
-    trials = measured.sweep.plan().trials
-    values = {
-        "sweep_id": measured.sweep.sweep_id,
-        "planned_at": _planned(measured.sweep),
-        "kafka_version": _joined(trial.cluster.kafka_version for trial in trials),
-        "client": _joined(trial.client for trial in trials),
-    }
-    constant = [pa.repeat(pa.scalar(values[one.name], one.type), len(rows)) for one in _OF_SWEEP]
-    return pa.table([*constant, *rows.columns], schema=pa.schema([*_OF_SWEEP, *rows.schema]))
-
-
-def _path(sweep: SweepFolder) -> str:
-    """Return the path of a sweep's file in the folder of a table."""
-    experiment = sweep.plan().experiment
-    month = f"{_planned(sweep):%Y-%m}"
-    return f"experiment={experiment}/month={month}/{sweep.sweep_id}.parquet"
-
-
-def _planned(sweep: SweepFolder) -> datetime:
-    """Return when a sweep was planned: by its id, else by its plan's file."""
-    time = time_of_sweep(sweep.sweep_id)
-    if time is None:
-        return datetime.fromtimestamp((sweep.root / PLAN).stat().st_mtime, UTC)
-    return datetime.strptime(time, "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+    for path, content in files.items():
+        warehouse.write(path, content)
 
 
 def _joined(values: Iterable[str]) -> str:
@@ -212,7 +215,7 @@ def add_missing(home: Home) -> None:
         if sweep.sweep_id in kept or not sweep.results.is_dir():
             continue
         with suppress(LedgerError):
-            keep(sweep, read_results(sweep), warehouse)
+            write_files(files_of(sweep, read_results(sweep)), warehouse)
 
 
 def read_history(

@@ -24,7 +24,7 @@ _CUT_OFF: Final = frozenset(
     {Kind.UNREACHABLE, Kind.MISSED_HEARTBEAT, Kind.DISCONNECTED, Kind.REQUEST_TIMED_OUT}
 )
 _LEADS: Final = (Kind.NEW_LEADER, Kind.UNCLEAN)
-"""What says who leads."""
+"""The kinds of lines that say who leads."""
 _INTERNAL: Final = "__"
 """How topics begin that no application has made."""
 
@@ -142,7 +142,7 @@ class Incident:
 
     @cached_property
     def total_brokers(self) -> int:
-        """How many brokers there are, if those that are named may be all; 0: unknown.
+        """The number of brokers, if those that are named may be all; 0: unknown.
 
         One alone is all of them only if it says itself that it is a broker.
         """
@@ -151,7 +151,7 @@ class Incident:
 
     @property
     def names_leaders(self) -> bool:
-        """Whether the logs say who led a partition of an application."""
+        """The logs say who led a partition of an application."""
         return any(one.partition for one in self.of(*_LEADS, before=True))
 
     @cached_property

@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.ledger.trial_manifest import Scalar
-from ackbench.experiments.messages.phrases import format_list, plural, wrap_line
+from ackbench.experiments.messages.phrases import format_list, list_some, plural, wrap_line
 from ackbench.experiments.sweep.cell_names import (
     FAULT_AXIS,
     axes_by_fault,
     axis_name,
     cell_sort_key,
-    value_text,
+    values_of,
     varying_axes,
 )
 from ackbench.experiments.sweep.plan import FaultRequest, Plan, TrialSpec
@@ -96,7 +95,7 @@ def _compared(trials: Sequence[TrialSpec]) -> Iterator[str]:
     by_fault = axes_by_fault(cells)
     for axis in varying_axes(cells):
         if axis not in _DRAWN and axis not in by_fault:
-            yield f"{axis_name(axis)}: {_listed(cell.get(axis) for cell in cells)}"
+            yield f"{axis_name(axis)}: {list_some(values_of(axis, cells), _MOST_VALUES)}"
 
 
 def _topic(trials: Sequence[TrialSpec]) -> str:
@@ -110,7 +109,7 @@ def _readers(loads: Sequence[Workload]) -> Iterator[str]:
     copies = [load.copies for load in loads if load.copies]
     groups = [load.group for load in loads if load.group]
     if copies:
-        how = _listed(copy.delivery for copy in copies)
+        how = ", ".join(dict.fromkeys(copy.delivery for copy in copies))
         yield from (f"{_count((copy.copiers for copy in copies), 'copier')}, {how}", _ARROW)
         yield from ("another topic", _ARROW)
     yield "a consumer reads while the load runs"
@@ -194,13 +193,6 @@ def _spread(numbers: Iterable[float]) -> str:
     """Return the least and the greatest number: `1,000`, `100 to 10,000`."""
     values = sorted(set(numbers))
     return " to ".join(f"{value:,g}" for value in dict.fromkeys((values[0], values[-1])))
-
-
-def _listed(values: Iterable[Scalar]) -> str:
-    """Return different values: `0, 1, all`; of many, the first ones."""
-    texts = list(dict.fromkeys(value_text(value, "unset") for value in values))
-    more = [f"{len(texts) - _MOST_VALUES} more"] if len(texts) > _MOST_VALUES else []
-    return ", ".join([*texts[:_MOST_VALUES], *more])
 
 
 def _beside_flow(line: str) -> Iterator[str]:

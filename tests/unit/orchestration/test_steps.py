@@ -86,9 +86,7 @@ def test_a_sealed_trial_is_published_before_the_next_one(
     world: FakeInfrastructure, tmp_path: Path
 ) -> None:
     """Readers of the store see a sweep grow; `verify` adds results and report."""
-    sweep, target = a_stored_sweep(world, tmp_path / "store")
-    steps.plan_sweep({"experiment": "quick", "sweep_id": sweep.sweep_id})
-    trials.run_next_trial(sweep.sweep_id, lambda _: None)
+    sweep, target = a_stored_sweep_with_a_trial(world, tmp_path / "store")
     assert "trials/000-abcdef/trial.json" in target.list_files()
     trials.run_next_trial(sweep.sweep_id, lambda _: None)
     sweep.report.write_text("page")
@@ -100,9 +98,7 @@ def test_the_report_leaves_the_results_in_the_warehouses_of_home_and_store(
     world: FakeInfrastructure, tmp_path: Path
 ) -> None:
     """For questions over many sweeps, on this host and on any other."""
-    sweep, target = a_stored_sweep(world, tmp_path / "store")
-    steps.plan_sweep({"experiment": "quick", "sweep_id": sweep.sweep_id})
-    trials.run_next_trial(sweep.sweep_id, lambda _: None)
+    sweep, target = a_stored_sweep_with_a_trial(world, tmp_path / "store")
     steps.report(sweep.sweep_id)
     places = (
         warehouse.warehouse_of_home(world.home),
@@ -242,6 +238,16 @@ def a_stored_sweep(world: FakeInfrastructure, store: Path) -> tuple[SweepFolder,
     location = open_location(store.as_uri())
     keep_store(sweep, location)
     return sweep, location.at(sweep.sweep_id)
+
+
+def a_stored_sweep_with_a_trial(
+    world: FakeInfrastructure, store: Path
+) -> tuple[SweepFolder, Location]:
+    """Return such a sweep, of which the first trial has run."""
+    sweep, target = a_stored_sweep(world, store)
+    steps.plan_sweep({"experiment": "quick", "sweep_id": sweep.sweep_id})
+    trials.run_next_trial(sweep.sweep_id, lambda _: None)
+    return sweep, target
 
 
 def test_airflow_writes_below_the_home_and_ignores_another_installations_settings(

@@ -74,7 +74,8 @@ def files_of(home: Home) -> dict[str, bytes]:
 
 def keep(home: Home, sweep: SweepFolder) -> None:
     """Write a sweep to the home's warehouse, as its last steps do."""
-    warehouse.keep(sweep, read_results(sweep), warehouse.warehouse_of_home(home))
+    files = warehouse.files_of(sweep, read_results(sweep))
+    warehouse.write_files(files, warehouse.warehouse_of_home(home))
 
 
 @pytest.mark.parametrize("table", ["trials", "cells", "verdicts", "expectations"])
@@ -184,7 +185,7 @@ def test_a_store_has_a_history_of_its_own(home: Home, tmp_path: Path) -> None:
     store = tmp_path / "store"
     sweep = SweepFolder(home.sweeps / ackbench.sweeps()[0])
     place = open_location(store.as_uri()).at(warehouse.WAREHOUSE)
-    warehouse.keep(sweep, read_results(sweep), place)
+    warehouse.write_files(warehouse.files_of(sweep, read_results(sweep)), place)
     rows = ackbench.history("trials", store=str(store))
     assert set(rows["sweep_id"]) == {sweep.sweep_id}
 

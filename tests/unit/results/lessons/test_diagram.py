@@ -33,7 +33,7 @@ def drawing(**keys: Any) -> list[str]:
 
 
 def test_records_go_from_the_producer_to_the_leader_and_its_followers_and_to_the_consumer() -> None:
-    """What cells differ in stands beside the arrow, in the order of the results' table."""
+    """The axes in which cells differ stand beside the arrow, in the order of the results' table."""
     lines = drawing(axes={"acks": [1, "all"], "replication.factor": [1, 3]})
     assert lines[: lines.index("")] == [
         "1 producer, 10,000 records/s",
