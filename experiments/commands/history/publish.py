@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from ackbench.experiments.messages.terminal import echo
+from ackbench.experiments.results.history import warehouse
+from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.lookup import find_sweep
 from ackbench.experiments.sweep.published import (
     keep_store,
     open_store,
     publish_sweep,
     published_location,
+    storage_errors,
 )
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.home import Home
@@ -29,6 +32,7 @@ def publish(home: Home, named: str, store: str | None) -> int:
         UnknownName: there is no such sweep.
         InputError: the sweep has no store.
         StorageError: the store cannot be written; the text says what is not published.
+        LedgerError: its results cannot be read; the sweep itself is published.
     """
     sweep = find_sweep(home, named)
     sweep.plan()
@@ -41,5 +45,9 @@ def publish(home: Home, named: str, store: str | None) -> int:
             f"`ackbench publish {sweep.sweep_id} s3://bucket/sweeps`"
         )
     publish_sweep(sweep, target)
+    if sweep.results.is_dir():
+        files = warehouse.files_of(sweep, read_results(sweep))
+        with storage_errors():
+            warehouse.write_files(files, warehouse.warehouse_beside(target))
     echo(target.uri)
     return 0

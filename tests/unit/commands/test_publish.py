@@ -13,6 +13,7 @@ from support.command_line import ackbench
 from ackbench.experiments.commands import run as running
 from ackbench.experiments.commands.run_process import RunOutcome
 from ackbench.experiments.results import spark_job
+from ackbench.experiments.results.history import warehouse
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import list_sweeps
 from ackbench.experiments.sweep.published import publish_sweep, published_location
@@ -49,6 +50,20 @@ def test_publish_prints_the_uri_and_remembers_the_store(
     assert uri == (tmp_path / "store" / sweep.sweep_id).as_uri()
     again = ackbench("publish", "planted")
     assert (again.exit_code, again.stdout.strip()) == (0, uri)
+
+
+def test_a_published_sweep_is_in_the_warehouse_of_its_store_and_again_when_it_is_measured(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that could not be published when it ran."""
+    kept = tmp_path / "store" / warehouse.WAREHOUSE
+    before = {path: path.read_bytes() for path in kept.rglob("*.parquet")}
+    assert len(before) == len(warehouse.TABLES)
+    for path in before:
+        path.unlink()
+    monkeypatch.setattr(spark_job, "measure_location", lambda *_, **__: None)
+    assert ackbench("measure", uri).exit_code == 0
+    assert {path: path.read_bytes() for path in kept.rglob("*.parquet")} == before
 
 
 def test_show_prints_the_same_for_a_published_sweep(sweep: SweepFolder, uri: str) -> None:
