@@ -35,6 +35,8 @@ class OperatedCluster(MemoryCluster):
     """Eligible leader replicas outside the ISR."""
     elected_leader: int | None = None
     """The leader by an explicit election; `None`: the first replica in the ISR."""
+    elections_refused: int = 0
+    """How many elections of a preferred leader are refused, as while its broker is fenced."""
     topic_id: str | None = "first"
     """`None`: the topic does not exist."""
     always_in_sync: frozenset[int] = frozenset()
@@ -163,6 +165,9 @@ class AdminFunctions:
             return "leader election not needed"
         if not unclean and leader == self.cluster.replicas[0]:
             return "leader election not needed"
+        if not unclean and self.cluster.elections_refused:
+            self.cluster.elections_refused -= 1
+            raise admin.LeaderNotAvailable("the preferred leader was not available")
         self.cluster.elected_leader = next(
             node for node in self.cluster.replicas if self.cluster.states[node] == "running"
         )

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 TIMEOUT_S: Final = 30.0
 
 
+class LeaderNotAvailable(HarnessError):
+    """No replica can be elected now: out of sync, or its broker is fenced. It may be later."""
+
+
 def alter_configs(
     bootstrap_servers: str,
     kind: str,
@@ -119,6 +123,7 @@ def elect_leader(
         `None` if a leader was elected; Kafka's text if no election was needed.
 
     Raises:
+        LeaderNotAvailable: no replica that may lead can be elected now.
         HarnessError: Kafka refused, with its text, or did not answer.
     """
     from confluent_kafka import ElectionType, KafkaError, TopicPartition
@@ -136,7 +141,12 @@ def elect_leader(
     code: KafkaError = error if isinstance(error, KafkaError) else error.args[0]
     if code.code() == KafkaError.ELECTION_NOT_NEEDED:
         return str(code.str())
-    raise HarnessError(f"cannot {action}: {code.name()} ({code.str()})")
+    unavailable = code.code() in (
+        KafkaError.PREFERRED_LEADER_NOT_AVAILABLE,
+        KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+    )
+    refused = LeaderNotAvailable if unavailable else HarnessError
+    raise refused(f"cannot {action}: {code.name()} ({code.str()})")
 
 
 def add_partitions(

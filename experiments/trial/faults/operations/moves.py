@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
-from ackbench.experiments.trial.clients.librdkafka.admin import elect_leader
+from ackbench.experiments.trial.clients.librdkafka.admin import LeaderNotAvailable, elect_leader
 from ackbench.experiments.trial.faults.core import (
     EFFECTIVE,
     FaultContext,
@@ -171,23 +171,33 @@ def _reassign_and_elect(
 ) -> None:
     """Give the partition these replicas, wait until all are in sync, and elect the first.
 
+    One that was in sync may be out of sync or fenced when it is to be elected: it is awaited again.
+
     Raises:
-        WaitTimeout: they were not in sync in time.
+        WaitTimeout: they were not in sync in time, or the first could not be elected.
         HarnessError: Kafka refused.
     """
     began_s = context.load_elapsed_s()
     topic, number = moved.before.topic, moved.before.partition
     reassign(context.cluster.status(), topic, {number: replicas}, timeout_s)
-    wait_until(
-        lambda: _is_complete(moved.now(context), replicas),
-        awaiting=f"the replicas {_format_order(replicas)} in sync",
+
+    def first_leads() -> str | None:
+        if not _is_complete(moved.now(context), replicas):
+            return None
+        try:
+            not_needed = elect_leader(context.cluster.admin_servers, topic, number)
+        except LeaderNotAvailable:
+            return None
+        return "led already" if not_needed else "was elected"
+
+    outcome = wait_until(
+        first_leads,
+        awaiting=f"the replicas {_format_order(replicas)} in sync, and the first one to lead",
         timeout_s=timeout_s,
     )
-    not_needed = elect_leader(context.cluster.admin_servers, topic, number)
     context.add_evidence(
         f"replicas {_format_order(replicas)} were in sync after"
-        f" {context.load_elapsed_s() - began_s:.2f} s; node {replicas[0]}"
-        f" {'was elected' if not_needed is None else 'led already'}"
+        f" {context.load_elapsed_s() - began_s:.2f} s; node {replicas[0]} {outcome}"
     )
 
 

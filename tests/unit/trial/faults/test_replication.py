@@ -158,6 +158,17 @@ def test_a_moved_leader_or_replica_is_moved_back(cluster: OperatedCluster, kind:
     assert (cluster.replicas, cluster.describe().partitions[0].leader) == ((2, 3, 1), 2)
 
 
+def test_an_election_is_asked_for_again_while_the_preferred_leader_is_not_available(
+    cluster: OperatedCluster,
+) -> None:
+    """A starved broker is fenced for a moment, after the metadata had it in sync."""
+    cluster.elections_refused = 2
+    evidence, _ = inject_fault(cluster, "preferred-leader-change", away_s=0.1)
+    assert evidence.took_effect
+    assert cluster.elections_refused == 0
+    assert cluster.describe().partitions[0].leader == cluster.replicas[0]
+
+
 @pytest.mark.parametrize(("nodes", "replicas"), [((1, 2, 3), (3, 1)), ((1, 2, 3, 4, 5), (3, 1, 4))])
 def test_the_leaders_replica_moves_to_a_node_without_one(
     nodes: tuple[int, ...], replicas: tuple[int, ...]
