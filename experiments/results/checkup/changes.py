@@ -123,16 +123,14 @@ class ChangeSearch:
 def _improvement(
     before: Diagnosis, after: Diagnosis, guarantee: Guarantee, changes: Sequence[Change]
 ) -> Improvement | None:
-    tested = {fault for fault, _ in before.of(guarantee)}
-    gained = (after.guaranteed(guarantee) & tested) - before.guaranteed(guarantee)
+    gained = (after.guaranteed(guarantee) & before.tested(guarantee)) - before.guaranteed(guarantee)
     if not gained or before.guaranteed(guarantee) - after.guaranteed(guarantee):
         return None
-    possible = {one.fault for one in after.faults}
     lost = [
         (other, fault)
         for other in before.guarantees
         for fault in sorted(before.guaranteed(other) - after.guaranteed(other))
-        if fault in possible
+        if fault in after.possible()
     ]
     return Improvement(tuple(changes), tuple(sorted(gained)), tuple(lost))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache, cached_property
 from typing import Final
 
-from ackbench.experiments.ledger.trial_manifest import Frozen, Scalar
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.results.checkup.configuration import Configuration
 from ackbench.experiments.sweep.plan import (
     NO_FAULT,
@@ -16,9 +16,9 @@ from ackbench.experiments.sweep.plan import (
     TrialSpec,
 )
 from ackbench.experiments.sweep.workload import GroupMembers, Transactions, Workload
-from ackbench.experiments.trial.faults import FAULTS, FaultKind
-from ackbench.experiments.trial.faults.core.effects import Topology
-from ackbench.experiments.verdicts.contract import ContractClause, clauses_of
+from ackbench.experiments.trial.faults import FAULTS
+from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.verdicts.contract import ContractClause, clauses_of, deciding_rule
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.guarantees.circumstances import (
     Circumstances,
@@ -42,17 +42,45 @@ class FaultDiagnosis(Frozen):
     clauses: tuple[ContractClause, ...]
 
 
-class Diagnosis(Frozen):
-    """What is guaranteed with these settings, under each fault that is possible with them."""
+class Diagnosis:
+    """What is guaranteed with these settings, under each fault that is possible with them.
 
-    configuration: Configuration
-    faults: tuple[FaultDiagnosis, ...]
+    It is worked out when it is asked for: a search for better settings asks about one guarantee of
+    many configurations.
+
+    Args:
+        configuration: the settings.
+        under: for each possible fault, what is known of a trial with it, and of one in which nodes
+            stay down for an hour; `None`: it takes no node down.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        under: Mapping[str, tuple[Circumstances, Circumstances | None]],
+    ) -> None:
+        self.configuration = configuration
+        self._under = under
+        self._guaranteed: dict[Guarantee, frozenset[str]] = {}
+
+    @cached_property
+    def faults(self) -> tuple[FaultDiagnosis, ...]:
+        """What is guaranteed under each possible fault; availability only if a node is down."""
+        return tuple(
+            FaultDiagnosis(
+                fault=fault,
+                clauses=(
+                    *clauses_of(usual, _OF_RECORDS),
+                    *(clauses_of(lasting, _OF_TIME) if lasting else ()),
+                ),
+            )
+            for fault, (usual, lasting) in self._under.items()
+        )
 
     @cached_property
     def guarantees(self) -> tuple[Guarantee, ...]:
         """The guarantees that these settings are about."""
-        found = {clause.guarantee for one in self.faults for clause in one.clauses}
-        return tuple(guarantee for guarantee in GUARANTEES if guarantee in found)
+        return tuple(guarantee for guarantee in GUARANTEES if any(self._judged(guarantee)))
 
     def of(self, guarantee: Guarantee) -> Iterator[tuple[str, ContractClause]]:
         """Yield each fault with its clause of a guarantee."""
@@ -61,52 +89,71 @@ class Diagnosis(Frozen):
                 if clause.guarantee is guarantee:
                     yield one.fault, clause
 
+    def possible(self) -> Collection[str]:
+        """Return the faults that are possible with these settings."""
+        return self._under.keys()
+
+    def tested(self, guarantee: Guarantee) -> frozenset[str]:
+        """Return the faults under which a guarantee is in question."""
+        return frozenset(fault for fault, _ in self._judged(guarantee))
+
     def guaranteed(self, guarantee: Guarantee) -> frozenset[str]:
         """Return the faults under which a guarantee is given."""
-        return frozenset(fault for fault, clause in self.of(guarantee) if clause.guaranteed)
+        if guarantee not in self._guaranteed:
+            self._guaranteed[guarantee] = frozenset(
+                fault
+                for fault, circumstances in self._judged(guarantee)
+                if deciding_rule(guarantee, circumstances).guaranteed
+            )
+        return self._guaranteed[guarantee]
+
+    def _judged(self, guarantee: Guarantee) -> Iterator[tuple[str, Circumstances]]:
+        for fault, (usual, lasting) in self._under.items():
+            circumstances = lasting if guarantee.of_time else usual
+            if circumstances and guarantee.applies_to(circumstances):
+                yield fault, circumstances
 
 
 def diagnose(configuration: Configuration) -> Diagnosis:
-    """Return what is guaranteed with these settings, without a fault and under each fault."""
+    """Return what is guaranteed with these settings, without a fault and under each fault.
+
+    Whether a topic is available again before the heal depends on when that is. Here it means that
+    the other brokers take over: the nodes are down for an hour.
+    """
     spec = _template(configuration)
     base = circumstances_of(spec)
     # An application's members crash at any step, also where no fault could hold ours.
     topology = topology_of(spec).model_copy(update={"holds_members": True})
-    faults = [
-        FaultDiagnosis(fault=kind, clauses=clauses)
-        for kind in FAULTS
-        if (clauses := _clauses(base, topology, kind)) is not None
-    ]
-    return Diagnosis(configuration=configuration, faults=tuple(faults))
+    return Diagnosis(
+        configuration,
+        {
+            fault: (_with(base, usual), _with(base, lasting) if lasting else None)
+            for fault, usual, lasting in _possible_effects(topology)
+        },
+    )
 
 
 _OF_TIME: Final = tuple(one for one in GUARANTEES if one.of_time)
 _OF_RECORDS: Final = tuple(one for one in GUARANTEES if not one.of_time)
 
 
-def _clauses(
-    base: Circumstances, topology: Topology, kind: str
-) -> tuple[ContractClause, ...] | None:
-    """Return the clauses under a fault; those of availability only if a node is down for an hour.
-
-    Whether a topic is available again before the heal depends on when that is. Here it means that
-    the other brokers take over. `None`: the fault is not possible.
-    """
-    fault = FAULTS[kind]
-    parameters = fault.parameters()
-    if kind != NO_FAULT and parameters.impossible_reason(topology):
-        return None
-    clauses = clauses_of(_under(base, topology, fault, {}), _OF_RECORDS)
-    if _RESTART in type(parameters).model_fields:
-        lasting = _under(base, topology, fault, {_RESTART: _LONG_S})
-        clauses += clauses_of(lasting, _OF_TIME)
-    return clauses
+@cache
+def _possible_effects(
+    topology: Topology,
+) -> tuple[tuple[str, FaultEffects, FaultEffects | None], ...]:
+    """Return each possible fault with its effects, and those for an hour if it takes nodes down."""
+    found = []
+    for kind, fault in FAULTS.items():
+        parameters = fault.parameters()
+        if kind == NO_FAULT or not parameters.impossible_reason(topology):
+            can_last = _RESTART in type(parameters).model_fields
+            lasting = fault.effects_of({_RESTART: _LONG_S}, topology) if can_last else None
+            found.append((kind, fault.effects_of({}, topology), lasting))
+    return tuple(found)
 
 
-def _under(
-    base: Circumstances, topology: Topology, fault: FaultKind, given: dict[str, Scalar]
-) -> Circumstances:
-    return base.model_copy(update={"fault": fault.effects_of(given, topology)})
+def _with(base: Circumstances, effects: FaultEffects) -> Circumstances:
+    return base.model_copy(update={"fault": effects})
 
 
 def _template(configuration: Configuration) -> TrialSpec:
