@@ -113,10 +113,21 @@ def _mask_of_new_files() -> str:
 def _children() -> Iterator[tuple[str, str]]:
     """Yield pid and command of each child; an ended one that nobody waited for is a child too."""
     for task in Path("/proc/self/task").iterdir():
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, ProcessLookupError):
             for pid in (task / "children").read_text().split():
-                command = Path("/proc", pid, "cmdline").read_bytes().replace(b"\0", b" ")
-                yield pid, command.decode(errors="replace") or "ended, and not waited for"
+                yield pid, command_of(Path("/proc", pid)) or "ended, and not waited for"
+
+
+def command_of(process: Path) -> str:
+    """Return the command line of a process, its folder in /proc; empty if it has ended.
+
+    One that runs another program has none for a moment (execve(2)).
+    """
+    while True:
+        command = (process / "cmdline").read_bytes()
+        state = (process / "stat").read_text().rpartition(")")[2].split()[0]
+        if command or state == "Z":
+            return command.replace(b"\0", b" ").decode(errors="replace")
 
 
 def _open_files(folder: Path) -> Iterator[tuple[str, str]]:
