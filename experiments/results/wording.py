@@ -47,19 +47,17 @@ HELD_SIGN, VIOLATED_SIGN, UNKNOWN_SIGN = (
     phrases.VIOLATED_SIGN,
     phrases.UNKNOWN_SIGN,
 )
-UNPROVEN_SIGN = "○"
+UNPROVEN_SIGN = f"({HELD_SIGN})"
 """Held, and no trial of the sweep shows that it would detect a violation."""
-OBSERVED_SIGN, NOT_OBSERVED_SIGN, NOT_MEASURABLE_SIGN = "!", "·", "-"
+OBSERVED_SIGN = "!"
+NOT_OBSERVED, NOT_MEASURABLE = "none", "-"
+"""What stands in a table in place of a sign if the guarantee is not given."""
 _SIGNS: Final = {
     Verdict.HELD: HELD_SIGN,
     Verdict.VIOLATED: VIOLATED_SIGN,
     Verdict.UNKNOWN: UNKNOWN_SIGN,
 }
-_SIGNS_IF_NOT_GUARANTEED: Final = {
-    True: OBSERVED_SIGN,
-    False: NOT_OBSERVED_SIGN,
-    None: NOT_MEASURABLE_SIGN,
-}
+_MARKS_IF_NOT_GUARANTEED: Final = {True: OBSERVED_SIGN, False: NOT_OBSERVED, None: NOT_MEASURABLE}
 _TEXTS: Final = {
     Verdict.HELD: "guaranteed and held",
     Verdict.VIOLATED: "VIOLATED",
@@ -92,9 +90,7 @@ def _legend_of_guarantees() -> str:
     of_time = [guarantee.words for guarantee in general if guarantee.of_time]
     heads, done = ", ".join(w.head for w in of_time), ", and ".join(w.legend for w in of_time)
     legends = [_head_legend(guarantee) for guarantee in general if not guarantee.of_time]
-    legends.append(
-        f"{heads}: {done}, during the fault (yes, no, {NOT_MEASURABLE_SIGN} not measured)"
-    )
+    legends.append(f"{heads}: {done}, during the fault (yes, no, {NOT_MEASURABLE} not measured)")
     return "  ".join(legends)
 
 
@@ -105,8 +101,8 @@ def _head_legend(guarantee: Guarantee) -> str:
 SIGNS: Final = (
     f"guaranteed: {HELD_SIGN} held  {UNPROVEN_SIGN} held, power not shown (no trial of this sweep "
     f"showed a violation)  {VIOLATED_SIGN} VIOLATED  {UNKNOWN_SIGN} unknown\n"
-    f"not guaranteed: {OBSERVED_SIGN} observed  {NOT_OBSERVED_SIGN} not observed  "
-    f"{NOT_MEASURABLE_SIGN} not measurable"
+    f"not guaranteed: {OBSERVED_SIGN} observed  {NOT_OBSERVED} or no sign: not observed  "
+    f"{NOT_MEASURABLE} not measurable"
 )
 LEGEND: Final = (
     f"{SIGNS}\n{_legend_of_guarantees()}\n{INTERVAL_LEGEND}; 1 to 3 of 5: two trials cannot tell"
@@ -130,18 +126,19 @@ def conditional_legends(cells: Sequence[CellResult]) -> Iterator[str]:
 def verdict_mark(cell: CellResult, guarantee: Guarantee) -> str:
     """Return the verdict as the terminal table shows it; empty if the cell has none.
 
-    This is the verdict's sign. Under `avail` and `reads` it is whether partitions were available
+    This is the verdict's sign; a word or a dash where nothing is guaranteed and nothing was
+    observed. Under `avail` and `reads` it is whether partitions were available
     during the fault (`yes`, `no` or `-`), followed by the sign where that is guaranteed.
     """
     judgement = next((one for one in cell.judgements if one.guarantee is guarantee), None)
     if judgement is None:
         return ""
     if not guarantee.of_time:
+        if judgement.verdict is Verdict.NOT_GUARANTEED:
+            return _MARKS_IF_NOT_GUARANTEED[judgement.violation_seen]
         return verdict_sign(judgement)
     available = (
-        NOT_MEASURABLE_SIGN
-        if judgement.violation_seen is None
-        else _AVAILABLE[judgement.violation_seen]
+        NOT_MEASURABLE if judgement.violation_seen is None else _AVAILABLE[judgement.violation_seen]
     )
     if judgement.verdict is Verdict.NOT_GUARANTEED:
         return available
@@ -154,9 +151,13 @@ def is_unproven(judgement: Judgement) -> bool:
 
 
 def verdict_sign(judgement: Judgement) -> str:
-    """Return the sign of a verdict, which is readable without its colour."""
+    """Return the sign of a verdict, which is readable without its colour.
+
+    There are four, one of them in parentheses if the power is not shown. What is not guaranteed
+    has one only if it was observed.
+    """
     if judgement.verdict is Verdict.NOT_GUARANTEED:
-        return _SIGNS_IF_NOT_GUARANTEED[judgement.violation_seen]
+        return OBSERVED_SIGN if judgement.violation_seen else ""
     return UNPROVEN_SIGN if is_unproven(judgement) else _SIGNS[judgement.verdict]
 
 

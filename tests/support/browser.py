@@ -169,6 +169,13 @@ class Browser:
         """Return how many elements a CSS selector finds."""
         return len(self._chrome.find_elements("css selector", selector))
 
+    def count_shown(self, selector: str) -> int:
+        """Return how many of the elements that a CSS selector finds are laid out."""
+        return sum(
+            element.is_displayed()
+            for element in self._chrome.find_elements("css selector", selector)
+        )
+
     def type_into(self, selector: str, text: str) -> None:
         """Type a text into a field, key by key."""
         self._chrome.find_element("css selector", selector).send_keys(text)

@@ -40,8 +40,6 @@ from ackbench.experiments.results.trials import LATE_MS
 from ackbench.experiments.results.wording import (
     HELD_SIGN,
     LEGEND_OF_OVERLOAD,
-    NOT_MEASURABLE_SIGN,
-    NOT_OBSERVED_SIGN,
     OBSERVED_SIGN,
     UNKNOWN_SIGN,
     UNKNOWN_TEXT,
@@ -189,8 +187,7 @@ LEGEND: Final = (
     ("violated", VIOLATED_SIGN, "guaranteed, VIOLATED"),
     ("unknown", UNKNOWN_SIGN, "unknown"),
     ("seen", OBSERVED_SIGN, "not guaranteed, observed"),
-    ("unseen", NOT_OBSERVED_SIGN, "not guaranteed, not observed"),
-    ("unseen", NOT_MEASURABLE_SIGN, "not guaranteed, not measurable"),
+    ("unseen", "", "not guaranteed, not observed"),
 )
 """CSS class, sign and words of each verdict."""
 

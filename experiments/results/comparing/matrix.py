@@ -194,8 +194,9 @@ def _text(
 ) -> str:
     if share is None or records is None:
         return f"{what} {_UNKNOWN} ({_unjudged_trials(cell)})"
-    sign = wording.verdict_mark(cell, guarantee)
-    text = f"{sign} {what} {wording.short_share_text(share, _UNKNOWN)}"
+    judged = (one for one in cell.judgements if one.guarantee is guarantee)
+    sign = next(map(wording.verdict_sign, judged), "")
+    text = f"{sign} {what} {wording.short_share_text(share, _UNKNOWN)}".lstrip()
     return f"{text}: {records:,}" if records else text
 
 

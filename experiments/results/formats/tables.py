@@ -179,11 +179,7 @@ def _columns(
             if axis not in numbered
         ),
         *(_Column(figure.head, texts(figure.text), is_figure=True) for figure in layout.figures),
-        _Column(
-            _verdict_head(heads.values()),
-            tuple(_marks(row, heads) for row in rows),
-            is_verdicts=True,
-        ),
+        _verdict_column(heads, rows),
     ]
     if numbered:
         combinations = [_combination(numbered, row) for row in rows]
@@ -395,30 +391,32 @@ def _head(axis: str) -> str:
     return "\n".join(lines)
 
 
-def _verdict_head(heads: Iterable[str]) -> str:
-    """Return the heads of guarantees side by side; one of two words has them one above the other.
+def _verdict_column(heads: Mapping[Guarantee, str], rows: Sequence[CellResult]) -> _Column:
+    """Return the verdicts on each guarantee, centered below its part of the head.
 
-    The last line has the last word of each, above its marks.
+    A head of two words has them one above the other; the last line has the last word of each.
     """
-    words = [head.split() for head in heads]
+    marks = [[wording.verdict_mark(row, guarantee) for guarantee in heads] for row in rows]
+    words = [head.split() for head in heads.values()]
+    widths = [
+        max(map(len, [*head, *(row[place] for row in marks)])) for place, head in enumerate(words)
+    ]
     depth = max(map(len, words), default=1)
     columns = [[""] * (depth - len(head)) + head for head in words]
     lines = [
-        " ".join(column[line].ljust(max(map(len, column))) for column in columns).rstrip()
+        " ".join(map(str.ljust, (column[line] for column in columns), widths)).rstrip()
         for line in range(depth)
     ]
-    return "\n".join(lines)
-
-
-def _marks(row: CellResult, heads: Mapping[Guarantee, str]) -> Text:
-    """Return the verdict on each guarantee, centered below its part of the head."""
-    marks = [
-        (wording.verdict_mark(row, guarantee), max(map(len, head.split())))
-        for guarantee, head in heads.items()
-    ]
-    return Text(" ").join(
-        Text(mark.center(width), style=_STYLES.get(mark.rpartition(" ")[2], ""))
-        for mark, width in marks
+    return _Column(
+        "\n".join(lines),
+        tuple(
+            Text(" ").join(
+                Text(mark.center(width), style=_STYLES.get(mark.rpartition(" ")[2], ""))
+                for mark, width in zip(row, widths, strict=True)
+            )
+            for row in marks
+        ),
+        is_verdicts=True,
     )
 
 

@@ -105,7 +105,7 @@ def _held(power_shown: bool | None) -> Judgement:
 def test_held_without_shown_power_has_its_own_sign_and_words_everywhere(says: Says) -> None:
     """In the terminal's table, the report and the legend; a sweep of an older version has none."""
     shown, hidden, older = map(_held, (True, False, None))
-    assert (verdict_sign(shown), verdict_sign(hidden), verdict_sign(older)) == ("✓", "○", "✓")
+    assert (verdict_sign(shown), verdict_sign(hidden), verdict_sign(older)) == ("✓", "(✓)", "✓")
     assert verdict_text(shown) == "guaranteed and held"
     says(verdict_text(hidden))
     says(LEGEND)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -403,7 +404,7 @@ def test_a_share_is_shown_with_its_interval(says: Says) -> None:
         (Verdict.VIOLATED, True, "✗"),
         (Verdict.UNKNOWN, False, "?"),
         (Verdict.NOT_GUARANTEED, True, "!"),
-        (Verdict.NOT_GUARANTEED, False, "·"),
+        (Verdict.NOT_GUARANTEED, False, "none"),
         (Verdict.NOT_GUARANTEED, None, "-"),
     ],
 )
@@ -414,8 +415,8 @@ def test_each_verdict_has_a_mark_that_the_legend_explains(
     row = a_cell(1, judgements=(a_judgement(verdict, observed),))
 
     assert verdict_mark(row, ORDER) == mark
-    assert f" {mark} " in LEGEND
-    assert f"{mark:^3}" in printed([row])
+    assert re.search(rf" {re.escape(mark)}:? ", LEGEND)
+    assert f"{mark:^4}" in printed([row])
 
 
 def test_a_violation_is_listed_below_the_table_with_its_trials_and_records(says: Says) -> None:

@@ -18,7 +18,7 @@ from ackbench.experiments.pages.report.data import ReportData
 from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
 from ackbench.experiments.pages.report.guarantee_matrix import guarantee_matrix
 from ackbench.experiments.pages.report.page import render_page
-from ackbench.experiments.results.wording import NOT_OBSERVED_SIGN, verdict_text
+from ackbench.experiments.results.wording import verdict_text
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.guarantees import GUARANTEES
 from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
@@ -128,15 +128,15 @@ def test_a_phone_leaves_out_what_is_neither_guaranteed_nor_observed_and_says_so(
     opened: Browser, quick_page: Path
 ) -> None:
     """A wide page has it, and does not say that it left something out."""
-    left_out, sign = "Left out on this narrow page", NOT_OBSERVED_SIGN
+    left_out, chips = "Left out on this narrow page", "#answer table.matrix .chip.unseen"
 
     opened.open(quick_page, max(WIDTHS))
     assert left_out not in opened.text("#answer")
-    assert sign in opened.text("#answer table.matrix")
+    assert 0 < opened.count(chips) == opened.count_shown(chips)
 
     opened.open(quick_page, min(WIDTHS))
     assert left_out in opened.text("#answer")
-    assert sign not in opened.text("#answer table.matrix")
+    assert opened.count_shown(chips) == 0
 
 
 @pytest.mark.further(width=WIDTHS[:-1])
