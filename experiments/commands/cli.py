@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -87,10 +88,11 @@ class OneLineErrors(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command and end the process with its exit code."""
         kwargs["standalone_mode"] = False
-        given = kwargs.get("args", args[0] if args else None)
+        given = kwargs.pop("args", args[0] if args else None)
+        given = sys.argv[1:] if given is None else list(given)
         try:
-            _require_text(sys.argv[1:] if given is None else given)
-            code = super().main(*args, **kwargs)
+            _require_text(given)
+            code = super().main(_without_help(given), *args[1:], **kwargs)
         except click.UsageError as error:
             sys.exit(_print_error(_usage(error), error.exit_code))
         except click.ClickException as error:
@@ -105,7 +107,7 @@ class OneLineErrors(click.Group):
                 raise
             text = (
                 f"this needs the package {package}, which this installation does not have: "
-                f"{_installs(package, sys.argv[1:] if given is None else given)} installs it"
+                f"{_installs(package, given)} installs it"
             )
             sys.exit(_print_error(text, MachineError.exit_code))
         except OSError as error:
@@ -124,19 +126,30 @@ class OneLineErrors(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that is named; of an unknown one, suggest three.
 
+        If a word of a question is a setting or a fault, what is known of it comes first.
+
         Raises:
             click.UsageError: there is no such command.
         """
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            from ackbench.experiments.commands.why import command_about
+
+            about = next(filter(None, map(command_about, args)), None)
             nearest = ", ".join(
                 f"`{ctx.command_path} {name}` ({self.commands[name].short_help})"
                 for name in _nearest_commands(self, args)
             )
             raise click.UsageError(
-                f"no command {shorten(args[0])}; nearest: {nearest}", ctx
+                f"no command {shorten(args[0])}; {f'{about}; ' if about else ''}nearest: {nearest}",
+                ctx,
             ) from error
+
+
+def _without_help(arguments: list[str]) -> list[str]:
+    """Return the arguments with `help` and `help COMMAND` as the option that people mean."""
+    return [*arguments[1:2], "--help"] if arguments[:1] == ["help"] else arguments
 
 
 def _require_text(arguments: Sequence[str]) -> None:
@@ -180,19 +193,42 @@ def _usage(error: click.UsageError) -> str:
 
 def _nearest_commands(group: click.Group, args: Sequence[str]) -> list[str]:
     """Return the three commands that a name, or a question in words, is most like."""
-    words = {word.lower().rstrip("?.,s") for argument in args for word in argument.split()}
+    words = {
+        _SAME.get(word, word)
+        for argument in args
+        for word in re.findall(r"[a-z]+", argument.lower())
+        if word not in _COMMON
+    }
 
     def likeness(name: str) -> tuple[int, float]:
         command = group.commands[name]
-        text = f"{name} {command.short_help or ''} {command.help or ''}".lower()
-        own = {word.rstrip(".,s") for word in re.split(r"[^a-z.-]+", text)}
-        return len(words & own - _COMMON), SequenceMatcher(None, args[0], name).ratio()
+        text = f"{command.short_help or ''} {command.help or ''}".lower()
+        described = re.findall(r"[a-z]+", text)
+        said = sum(any(_is_form_of(word, other) for other in described) for word in words)
+        named = sum(_is_form_of(word, name) for word in words)
+        return said + 2 * named, SequenceMatcher(None, args[0], name).ratio()
 
     return sorted(group.commands, key=likeness, reverse=True)[:3]
 
 
+def _is_form_of(word: str, other: str) -> bool:
+    """Return whether two words differ in their endings only: `lost`, `losses`; `run`, `runs`."""
+    stem = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False))))
+    return stem >= _STEM and {word[stem:], other[stem:]} <= _ENDINGS
+
+
+_STEM: Final = 3
+_ENDINGS: Final = frozenset({"", "d", "e", "ed", "es", "ing", "s", "ses", "se", "t"})
 _COMMON: Final = frozenset({"a", "do", "how", "i", "in", "is", "it", "of", "the", "to", "what"})
 """Words of a question that say nothing of a command."""
+_SAME: Final = {
+    "broker": "cluster",
+    "result": "show",
+    "results": "show",
+    "test": "run",
+    **dict.fromkeys(("lose", "loss", "losses", "lost", "duplicate", "duplicated"), "guarantee"),
+}
+"""Words of questions, and the word of the command that answers them."""
 
 
 EXAMPLES = """
@@ -590,13 +626,11 @@ Examples:
 def faults(fault: str | None) -> int:
     """List the faults, those of a family, or the parameters of one FAULT; and what is missing here.
 
-    FAULT is a fault, or a family: network, disk, ...
+    FAULT is a fault, a family (network, disk, ...), or a part of names (crash).
     """
     from ackbench.experiments.commands import faults as command
 
-    if fault is None or fault in command.FAMILIES:
-        return command.list_faults(fault)
-    return command.explain_fault(fault)
+    return command.print_faults(fault)
 
 
 @cli.command(
@@ -976,6 +1010,11 @@ def compare(
     from ackbench.experiments.commands.show import ResultFiles
     from ackbench.experiments.results.comparing.gate import Gate
 
+    setting, equals, _ = a.partition("=")
+    if equals and "/" not in a:
+        raise click.UsageError(
+            f"{a} names no sweep; the cells of one: `ackbench compare SWEEP --by {setting}`"
+        )
     home = Home.from_environment()
     gate = Gate.parse(fail_on, two_sweeps=True, min_cells=min_cells or 0)
     files = ResultFiles(junit=junit, markdown=markdown)

@@ -43,6 +43,7 @@ from ackbench.experiments.results.formats.junit import junit_xml
 from ackbench.experiments.results.formats.tables import axis_tables, print_cells
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.read import read_results
+from ackbench.experiments.sweep.cell_names import axis_named
 from ackbench.experiments.sweep.published import open_sweep
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.files import replace_file
@@ -84,6 +85,7 @@ def compare_results(
             for the gate, or the page cannot be written.
         LedgerError: the results of a sweep cannot be read.
     """
+    axis = axis_named(axis) if axis else axis
     sides = [_sweep(home, one) for one in (name, other) if one is not None]
     compared = compare_within(sides[0], str(axis)) if other is None else compare(*sides)
     comparisons = compared.comparisons if isinstance(compared, AxisComparison) else (compared,)

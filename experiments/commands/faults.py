@@ -18,13 +18,29 @@ UNAVAILABLE: Final = "not available on this machine"
 FAMILIES: Final = tuple(dict.fromkeys(kind.family for kind in FAULTS.values()))
 
 
-def list_faults(only: str | None = None) -> int:
-    """Print the faults by family, and for each unavailable one the reason and the remedy.
+def print_faults(named: str | None) -> int:
+    """Print one fault with its parameters, or the faults by family.
 
     Args:
-        only: a family; `None`: all.
+        named: a fault, a family, or a part of names: `crash`; `None`: all faults.
+
+    Raises:
+        UnknownName: no fault is named so.
     """
-    listed = [kind for kind in FAULTS.values() if only in {None, kind.family}]
+    if kind := FAULTS.get(named or ""):
+        _explain(kind)
+    else:
+        _list(named)
+    return 0
+
+
+def _list(only: str | None) -> None:
+    """Print the faults by family, and for each unavailable one the reason and the remedy."""
+    listed = [kind for kind in FAULTS.values() if only in {None, kind.family}] or [
+        kind for kind in FAULTS.values() if only in kind.kind.split("-")
+    ]
+    if not listed:
+        raise UnknownName(f"unknown fault {only}{did_you_mean(str(only), [*FAULTS, *FAMILIES])}")
     width = max(len(kind.kind) for kind in listed)
     for family, kinds in itertools.groupby(listed, key=lambda kind: kind.family):
         echo(family, bold=True)
@@ -33,22 +49,13 @@ def list_faults(only: str | None = None) -> int:
             for lack in missing_capabilities_of(kind):
                 text = f"{UNAVAILABLE}: {lack.reason} -> {lack.remedy}"
                 echo_wrapped(f"  {'':{width}}  {text}", width + 4)
-    return 0
 
 
-def explain_fault(named: str) -> int:
-    """Print what a fault does, its parameters with their defaults, and what it needs.
-
-    Raises:
-        UnknownName: there is no such fault.
-    """
-    if named not in FAULTS:
-        raise UnknownName(f"unknown fault {named}{did_you_mean(named, [*FAULTS, *FAMILIES])}")
-    kind = FAULTS[named]
+def _explain(kind: FaultKind) -> None:
+    """Print what a fault does, its parameters with their defaults, and what it needs."""
     echo_wrapped(f"{kind.kind} ({kind.family}): {kind.summary}", 0, bold=True)
     for line in _description(kind):
         echo_wrapped(line, 4)
-    return 0
 
 
 def missing_capabilities_of(kind: FaultKind) -> tuple[MissingCapability, ...]:

@@ -8,8 +8,6 @@ from typing import Final
 
 import click
 
-_SHORT: Final = {"idempotence": "enable.idempotence", "rf": "replication.factor"}
-"""Names that people write for an axis."""
 _ALIKE: Final = 0.8
 """How alike an unknown option and one of the command are, if it is a typo of that."""
 
@@ -59,4 +57,4 @@ def settings_as_sets(args: Sequence[str], own: Collection[str]) -> Iterator[str]
                 continue
             value = following
         name = option.removeprefix("--")
-        yield from ("--set", f"{_SHORT.get(name, name.replace('-', '.'))}={value}")
+        yield from ("--set", f"{name.replace('-', '.')}={value}")

@@ -11,13 +11,12 @@ from typing import Final
 from ackbench.experiments.errors import UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean, format_count, list_some
 from ackbench.experiments.messages.terminal import echo, echo_error
-from ackbench.experiments.planning.axes import STRUCTURE_AXES
+from ackbench.experiments.planning.axes import STRUCTURE_AXES, full_name
 from ackbench.experiments.planning.catalog import catalog_experiments
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.results.checkup.files.found import SCOPES
 from ackbench.experiments.results.checkup.files.names import names_of
 from ackbench.experiments.results.checkup.seen import stored_trials
-from ackbench.experiments.trial.clients.settings.librdkafka import CANONICAL_NAMES
 from ackbench.experiments.trial.faults import FAULTS
 from ackbench.experiments.verdicts.contract import source_name
 from ackbench.experiments.verdicts.guarantees import GUARANTEES
@@ -66,7 +65,7 @@ def command_about(word: str) -> str | None:
 
 def _parts(setting: str) -> tuple[str, str]:
     name, _, value = (part.strip() for part in setting.partition("="))
-    return CANONICAL_NAMES.get(name, name), value
+    return full_name(name), value
 
 
 def _settings() -> set[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 _MAX_LISTED_NAMES: Final = 8
+_PARTS: Final = re.compile(r"[._-]")
 _MAX_VALUE_CHARACTERS: Final = 60
 _MAX_WORD_CHARACTERS: Final = 200
 _MAX_LINE_CHARACTERS: Final = 2000
@@ -112,11 +114,15 @@ def fit_line(text: str) -> str:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a remark to append to an error message about an unknown name.
 
-    It suggests the most similar known names. If none is similar, it lists all known names when
-    there are at most 8, and is empty otherwise.
+    It suggests the most similar known names, or those of which it is a part (`rate` of
+    `rate_records_per_s`). If there is none, it lists all known names when there are at most 8, and
+    is empty otherwise.
     """
     names = sorted(set(known))
-    similar = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    similar = (
+        difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+        or [other for other in names if name in _PARTS.split(other)][:3]
+    )
     if similar:
         return f"; did you mean {format_list(similar, 'or')}?"
     return f"; known: {', '.join(names)}" if 0 < len(names) <= _MAX_LISTED_NAMES else ""

@@ -17,6 +17,7 @@ from ackbench.experiments.planning.clients.rules import ClientRules
 from ackbench.experiments.planning.cluster import CLUSTER_AXES
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.properties import KafkaProperties, merge_versions
+from ackbench.experiments.sweep.cell_names import axis_named
 from ackbench.experiments.sweep.plan import FaultRequest
 from ackbench.experiments.sweep.workload import LOAD_SECTIONS
 from ackbench.experiments.trial.clients.settings.librdkafka import CANONICAL_NAMES
@@ -209,7 +210,8 @@ def resolve_axis(axis: str, known: KnownNames) -> SettingPlace:
     Raises:
         ExperimentError: the name is unknown, ambiguous, or one that ackbench sets itself.
     """
-    place = _without_prefix(CANONICAL_NAMES.get(axis, axis), known)
+    axis = full_name(axis)
+    place = _without_prefix(axis, known)
     if place:
         return _refuse_set_by_ackbench(place)
     if moved := moved_axis(axis):
@@ -218,6 +220,12 @@ def resolve_axis(axis: str, known: KnownNames) -> SettingPlace:
     if name and prefix in set(Scope) - {Scope.STRUCTURE}:
         return resolve_name(Scope(prefix), name, known)
     raise ExperimentError(f"unknown axis {axis}{did_you_mean(axis, _all_names(known))}")
+
+
+def full_name(setting: str) -> str:
+    """Return the name of a setting that people write in a short form or as librdkafka does."""
+    axis = axis_named(setting)
+    return CANONICAL_NAMES.get(axis, axis)
 
 
 def resolve_name(scope: Scope, name: str, known: KnownNames) -> SettingPlace:

@@ -17,6 +17,14 @@ CORE_AXES: Final = ("acks", "enable.idempotence", "replication.factor", "partiti
 """Every cell has these axes, whether its experiment sweeps them or not."""
 
 _SHORT_NAMES: Final = {"enable.idempotence": "idem", "replication.factor": "RF", "partitions": "P"}
+_WRITTEN_NAMES: Final = {
+    "faults": FAULT_AXIS,
+    "idempotence": "enable.idempotence",
+    "kafka": "kafka.version",
+    "replicas": "replication.factor",
+    "rf": "replication.factor",
+    **{short: axis for axis, short in _SHORT_NAMES.items()},
+}
 
 
 def cell_label(cell: Cell) -> str:
@@ -66,6 +74,11 @@ def setting_text(axis: str, value: Scalar) -> str:
 def axis_name(axis: str) -> str:
     """Return the name of an axis: short for the core axes (`idem`, `RF`, `P`)."""
     return _SHORT_NAMES.get(axis, axis)
+
+
+def axis_named(written: str) -> str:
+    """Return the axis that people name in a short form (`idem`, `RF`, `rf`, `kafka`)."""
+    return _WRITTEN_NAMES.get(written, written)
 
 
 def value_text(value: Scalar, absent: str = "-") -> str:

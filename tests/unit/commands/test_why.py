@@ -42,12 +42,25 @@ def test_a_family_of_faults_is_listed_alone() -> None:
     assert not any("leader-pause" in line for line in lines)
 
 
+def test_faults_are_listed_by_a_part_of_their_names() -> None:
+    """Of every family that has one."""
+    lines = ackbench("faults", "crash").output.splitlines()
+
+    assert any("leader-crash " in line for line in lines)
+    assert any("zookeeper-leader-crash" in line for line in lines)
+    assert not any("leader-pause" in line for line in lines)
+
+
 @pytest.mark.parametrize(
     ("question", "nearest"),
     [
         ("reprot", "`ackbench report`"),
         ("which settings are guaranteed", "`ackbench check`"),
         ("where does a setting decide", "`ackbench why`"),
+        ("what do i lose", "`ackbench check`"),
+        ("results", "`ackbench show`"),
+        ("test my settings", "`ackbench run`"),
+        ("start a broker", "`ackbench cluster`"),
     ],
 )
 def test_a_question_that_is_no_command_gets_the_nearest_ones(question: str, nearest: str) -> None:
@@ -58,6 +71,20 @@ def test_a_question_that_is_no_command_gets_the_nearest_ones(question: str, near
     assert nearest in result.output
     assert result.output.count("`ackbench ") == 4
     assert len(result.output.splitlines()) == 1
+
+
+def test_a_setting_in_a_question_is_what_the_answer_begins_with() -> None:
+    """Its command is named with the value."""
+    output = ackbench("what", "is", "lost", "with", "acks=1").output
+
+    assert "acks is a setting: `ackbench why acks=1`" in output
+    assert len(output.splitlines()) == 1
+
+
+def test_help_is_a_command_to_those_who_expect_one() -> None:
+    """Of all, and of one command."""
+    assert ackbench("help").output == ackbench("--help").output
+    assert ackbench("help", "run").output == ackbench("run", "--help").output
 
 
 @pytest.mark.parametrize(
