@@ -54,17 +54,30 @@ def create_topic(
 ) -> None:
     """Create a topic and wait until every partition has a leader and a full ISR in the metadata.
 
+    A broker forwards the request to the controller (KIP-590), and again if that connection closes:
+    the answer is then that the topic exists, which the first request has made. So it is taken for
+    created if no broker knew it before, and it has no record.
+
     Raises:
         HarnessError: Kafka refused, with its text, or did not answer.
         WaitTimeout: a partition has no leader or no full ISR.
     """
     client = admin_client(bootstrap_servers)
+    known_before = _topic_metadata(client, topic) is not None
     new_topic = NewTopic(topic, partitions, replication_factor, config=dict(config or {}))
     created = client.create_topics(
         [new_topic], operation_timeout=timeout_s, request_timeout=timeout_s
     )
-    wait_for_result(f"create topic {topic}", created[topic], timeout_s)
+    exists: KafkaRequestFailed | None = None
+    try:
+        wait_for_result(f"create topic {topic}", created[topic], timeout_s)
+    except KafkaRequestFailed as error:
+        if known_before or error.code != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise
+        exists = error
     _wait_until_in_sync(client, topic, partitions, replication_factor, timeout_s)
+    if exists and any(end_offsets(bootstrap_servers, topic, timeout_s=timeout_s).values()):
+        raise exists
 
 
 def ensure_topic(
