@@ -71,6 +71,13 @@ _CONF = click.option(
 )
 
 
+_HISTORY_STORE = click.option(
+    "--store",
+    metavar="URI",
+    help="Also the sweeps that are published in this store (default: ACKBENCH_STORE).",
+)
+
+
 _METRICS_PORT = click.option(
     "--metrics-port",
     type=click.IntRange(1, 65535),
@@ -1061,6 +1068,7 @@ def matrix(sweeps: tuple[str, ...], markdown: bool) -> int:
 Examples:
   ackbench sweeps
   ackbench sweeps quick --kafka 4.3 --limit 10
+  ackbench sweeps s3://bucket/sweeps
   ackbench sweeps --cell "acks=all leader-crash" --json | jq '.sweeps[].sweep_id'
 """,
 )
@@ -1071,6 +1079,7 @@ Examples:
 )
 @click.option("--state", metavar="STATE", help="Only in this state, such as incomplete.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the N newest.")
+@_HISTORY_STORE
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/trends.md).")
 def sweeps(
     experiment: str | None,
@@ -1078,17 +1087,22 @@ def sweeps(
     cell: str | None,
     state: str | None,
     limit: int | None,
+    store: str | None,
     as_json: bool,
 ) -> int:
     """List the sweeps of this home, the newest first, also those that were pruned.
 
-    With EXPERIMENT: only its sweeps.
+    With EXPERIMENT: only its sweeps. With a store also those that other hosts published there; a
+    store's URI may stand in place of EXPERIMENT.
     """
     from ackbench.experiments.commands.history import sweeps as command
     from ackbench.experiments.results.history.index import index_filter
 
+    if experiment and "://" in experiment and store is None:
+        experiment, store = None, experiment
     wanted = index_filter(experiment, version=kafka, cell=cell, state=state)
-    return command.list_sweeps(Home.from_environment(), wanted, limit=limit, as_json=as_json)
+    home = Home.from_environment()
+    return command.list_sweeps(home, wanted, store, limit=limit, as_json=as_json)
 
 
 @cli.command(
@@ -1103,20 +1117,26 @@ Examples:
 @click.argument("experiment")
 @click.option("--kafka", metavar="VERSION", help="Only sweeps of this version: 4.3.1, 4.3 or 4.")
 @click.option("--cell", metavar="WORDS", help="Only cells of these words: 'acks=all leader-crash'.")
+@_HISTORY_STORE
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/trends.md).")
 @click.option("--html", type=_OUTPUT, metavar="FILE", help="Also write a page.")
 def trend(
-    experiment: str, kafka: str | None, cell: str | None, as_json: bool, html: Path | None
+    experiment: str,
+    kafka: str | None,
+    cell: str | None,
+    store: str | None,
+    as_json: bool,
+    html: Path | None,
 ) -> int:
     """Show all sweeps of EXPERIMENT over time, per cell, and where the figures changed.
 
-    Sweeps that were pruned are part of it.
+    Sweeps that were pruned are part of it, and those that other hosts published to the store.
     """
     from ackbench.experiments.commands.history import trend as command
     from ackbench.experiments.results.history.index import index_filter
 
     wanted = index_filter(experiment, version=kafka, cell=cell)
-    return command.trend(Home.from_environment(), wanted, as_json=as_json, html=html)
+    return command.trend(Home.from_environment(), wanted, store, as_json=as_json, html=html)
 
 
 @cli.command(
@@ -1128,7 +1148,8 @@ Examples:
 """,
 )
 @click.argument("folder", type=_FILE)
-def site(folder: Path) -> int:
+@_HISTORY_STORE
+def site(folder: Path, store: str | None) -> int:
     """Write all sweeps as pages into FOLDER: index, reports, trends, what breaks what, lessons.
 
     FOLDER is new, empty, or an earlier site, of which only what has changed is written. It needs
@@ -1136,7 +1157,7 @@ def site(folder: Path) -> int:
     """
     from ackbench.experiments.commands.history import site as command
 
-    return command.site(Home.from_environment(), folder)
+    return command.site(Home.from_environment(), folder, store)
 
 
 @cli.command(

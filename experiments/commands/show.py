@@ -132,6 +132,7 @@ def measure_again(home: Home, named: str, *, skip_unfit: bool = False) -> int:
         HarnessError: the measuring job failed, or another load runs on this machine for too long.
     """
     from ackbench.experiments.results.history import warehouse
+    from ackbench.experiments.results.history.shared import publish_history
     from ackbench.experiments.results.spark_job import measure, measure_location
 
     sweep = open_sweep(home, named, echo_error)
@@ -147,13 +148,12 @@ def measure_again(home: Home, named: str, *, skip_unfit: bool = False) -> int:
         else:
             measure(sweep, home, skip_unfit=skip_unfit)
     results = read_results(sweep)
+    files = warehouse.files_of(sweep, results)
     with storage_errors():
-        warehouse.write_files(
-            warehouse.files_of(sweep, results),
-            warehouse.warehouse_beside(sweep.origin)
-            if sweep.origin
-            else warehouse.warehouse_of_home(home),
-        )
+        if sweep.origin:
+            publish_history(sweep, files, sweep.origin)
+        else:
+            warehouse.write_files(files, warehouse.warehouse_of_home(home))
     print_results(sweep, results)
     return 0
 

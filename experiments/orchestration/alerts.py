@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from ackbench.experiments.ledger.location import Location, LocationError
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.phrases import format_count, one_line
 from ackbench.experiments.messages.visible import visible
@@ -29,9 +30,10 @@ from ackbench.experiments.planning.yaml_reader import read_yaml
 from ackbench.experiments.results.history.index import IndexFilter, index
 from ackbench.experiments.results.history.kept import complete_summaries, summary_of
 from ackbench.experiments.results.history.summary import SweepSummary
-from ackbench.experiments.results.history.trend import trend_of
+from ackbench.experiments.results.history.trend import MIN_SWEEPS_BEFORE, trend_of
 from ackbench.experiments.results.history.wording import change_line, unusual_line
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.published import published_location
 from ackbench.infra.errors import AckbenchError
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home
@@ -139,7 +141,7 @@ def alert_of(sweep: SweepFolder, home: Home) -> Alert | None:
     if not conditions:
         return None
     summary = summary_of(sweep, home)
-    reasons = tuple(map(visible, _reasons(summary, conditions, home)))[:_MOST_REASONS]
+    reasons = tuple(map(visible, _reasons(sweep, summary, conditions, home)))[:_MOST_REASONS]
     if not reasons:
         return None
     link = page_link(sweep)
@@ -165,7 +167,9 @@ def conditions_of(sweep: SweepFolder) -> tuple[str, ...]:
     return tuple(document.get("alert_on", ())) if isinstance(document, Mapping) else ()
 
 
-def _reasons(summary: SweepSummary, conditions: Sequence[str], home: Home) -> Iterator[str]:
+def _reasons(
+    sweep: SweepFolder, summary: SweepSummary, conditions: Sequence[str], home: Home
+) -> Iterator[str]:
     for condition in conditions:
         limit = void_limit(condition)
         if limit is not None:
@@ -177,7 +181,7 @@ def _reasons(summary: SweepSummary, conditions: Sequence[str], home: Home) -> It
         elif condition == "failed":
             yield from failed_reasons(summary)
         elif condition == "worse-than-trend":
-            yield from _trend_reasons(summary, home)
+            yield from _trend_reasons(summary, home, _store_of(sweep))
 
 
 def void_reasons(summary: SweepSummary, limit: float) -> Iterator[str]:
@@ -202,13 +206,38 @@ def failed_reasons(summary: SweepSummary) -> Iterator[str]:
         yield "failed: the sweep was not measured"
 
 
-def _trend_reasons(summary: SweepSummary, home: Home) -> Iterator[str]:
-    nights = [
+def _store_of(sweep: SweepFolder) -> Location | None:
+    """Return the store of a sweep, which has the sweeps of other hosts; logged if it fails."""
+    try:
+        published = sweep.origin or published_location(sweep)
+    except AckbenchError as error:
+        _LOG.warning("worse-than-trend: only by the sweeps of this home: %s", error)
+        return None
+    return published.parent if published else None
+
+
+def _trend_reasons(summary: SweepSummary, home: Home, store: Location | None) -> Iterator[str]:
+    """Yield what is worse than before, on machines like that of the sweep: on others all may be."""
+    wanted = IndexFilter(summary.experiment)
+    try:
+        found = index(home, wanted, store=store, details=False)
+    except LocationError as error:
+        _LOG.warning("worse-than-trend: only by the sweeps of this home: %s", error)
+        found = index(home, wanted, details=False)
+    comparable = [
         one.summary
-        for one in index(home, IndexFilter(summary.experiment), details=False)
-        if one.summary.planned_s <= summary.planned_s
+        for one in found
+        if one.summary.planned_s <= summary.planned_s and one.summary.machine == summary.machine
     ]
-    trend = trend_of(complete_summaries(home, nights))
+    trend = trend_of(complete_summaries(home, comparable))
+    if not trend.newest_compared:
+        _LOG.warning(
+            "worse-than-trend: not judged: no figure has %d sweeps before it of the same settings "
+            "on such a machine (%d measured sweeps of %s on such machines)",
+            MIN_SWEEPS_BEFORE,
+            len(trend.sweeps),
+            summary.experiment,
+        )
     if len(trend.sweeps) < 2:  # noqa: PLR2004 - a trend has a before and an after
         return
     recent = trend.sweeps[-_RECENT:]

@@ -24,7 +24,7 @@ from ackbench.experiments.messages.phrases import format_value, one_line
 from ackbench.experiments.sweep import published, several_hosts
 from ackbench.experiments.sweep.folder import REASON, SweepFolder
 from ackbench.experiments.sweep.lock import TaskLock
-from ackbench.experiments.sweep.lookup import is_sweep_id
+from ackbench.experiments.sweep.lookup import STORE_VARIABLE, is_sweep_id
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.sweep.progress import FAILED, report_queued
 from ackbench.experiments.sweep.trial_lock import own_dag_run
@@ -106,7 +106,7 @@ def uri_of_several(named: object) -> str | None:
             return text
     raise UnknownName(
         f"a task was given {format_value(named)} as its sweep (allowed: the id of a sweep in this "
-        f"home, or its URI in the store of {published.STORE_VARIABLE})"
+        f"home, or its URI in the store of {STORE_VARIABLE})"
     )
 
 

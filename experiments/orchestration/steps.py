@@ -185,6 +185,7 @@ def report(sweep_id: str) -> None:
     """
     from ackbench.experiments.pages.report import page
     from ackbench.experiments.results.history import warehouse
+    from ackbench.experiments.results.history.shared import publish_history
 
     run = SweepRun.named(sweep_id)
     sweep = run.sweep
@@ -198,7 +199,7 @@ def report(sweep_id: str) -> None:
         def publish(_: SweepFolder, target: Location) -> None:
             published.publish_page(sweep, target)
             with published.storage_errors():
-                warehouse.write_files(files, warehouse.warehouse_beside(target))
+                publish_history(sweep, files, target)
 
         with published.storage_errors():
             warehouse.write_files(files, warehouse.warehouse_of_home(run.home))

@@ -17,6 +17,8 @@ from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.home import Home
 from ackbench.infra.machine.paths import is_file
 
+STORE_VARIABLE: Final = "ACKBENCH_STORE"
+"""Names the store that new sweeps are published to, and whose sweeps belong to the history."""
 _SWEEP_ID: Final = re.compile(
     r"(?P<experiment>[a-z0-9]+(?:-[a-z0-9]+)*)-(?P<time>[0-9]{8}T[0-9]{6})-[0-9a-f]{4}"
 )

@@ -27,14 +27,18 @@ from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST, Frozen, p
 from ackbench.experiments.sweep.documents import read_document
 from ackbench.experiments.sweep.folder import DAG_RUN, FAILED, PARTIAL, REASON, SweepFolder
 from ackbench.experiments.sweep.lock import is_run_by_another
-from ackbench.experiments.sweep.lookup import experiment_of_sweep, find_sweep, list_sweeps
+from ackbench.experiments.sweep.lookup import (
+    STORE_VARIABLE,
+    experiment_of_sweep,
+    find_sweep,
+    list_sweeps,
+)
 from ackbench.experiments.sweep.own_plans import MARK
 from ackbench.experiments.sweep.progress import QUEUED, activity_text
 from ackbench.infra.machine.files import move_into_place, replace_file
 from ackbench.infra.machine.home import Home
 from ackbench.infra.machine.paths import user_path
 
-STORE_VARIABLE: Final = "ACKBENCH_STORE"
 SEVERAL_HOSTS: Final = "several-hosts.json"
 """A file that is published with the plan: the locks of the trials are in the store."""
 _LOCAL: Final = {

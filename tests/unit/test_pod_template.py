@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ackbench.experiments.orchestration.step_context import TASK_START_GRACE_S
-from ackbench.experiments.sweep.published import STORE_VARIABLE
+from ackbench.experiments.sweep.lookup import STORE_VARIABLE
 from ackbench.infra.machine.home import REPOSITORY
 from ackbench.infra.machine.identity import HOST_VARIABLE
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ackbench.experiments.messages.terminal import echo
-from ackbench.experiments.results.history import warehouse
+from ackbench.experiments.results.history.shared import publish_history
+from ackbench.experiments.results.history.warehouse import files_of
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.lookup import find_sweep
 from ackbench.experiments.sweep.published import (
@@ -46,8 +47,8 @@ def publish(home: Home, named: str, store: str | None) -> int:
         )
     publish_sweep(sweep, target)
     if sweep.results.is_dir():
-        files = warehouse.files_of(sweep, read_results(sweep))
+        files = files_of(sweep, read_results(sweep))
         with storage_errors():
-            warehouse.write_files(files, warehouse.warehouse_beside(target))
+            publish_history(sweep, files, target)
     echo(target.uri)
     return 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
-from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.errors import StorageError, UnknownName
 from ackbench.experiments.messages.columns import column_lines
 from ackbench.experiments.messages.phrases import (
     did_you_mean,
@@ -15,7 +17,7 @@ from ackbench.experiments.messages.phrases import (
     format_count,
     shorten,
 )
-from ackbench.experiments.messages.terminal import echo, echo_json, echo_progress
+from ackbench.experiments.messages.terminal import echo, echo_error, echo_json, echo_progress
 from ackbench.experiments.results.history.index import (
     IndexedSweep,
     IndexFilter,
@@ -30,11 +32,14 @@ from ackbench.experiments.results.history.wording import (
     versions_text,
     when_text,
 )
+from ackbench.experiments.sweep.lookup import STORE_VARIABLE
 from ackbench.experiments.sweep.progress import format_duration
 from ackbench.infra.machine.home import Home
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from ackbench.experiments.ledger.location import Location
 
 LEGEND: Final = f"{VERDICT_LEGEND}; took: hours:minutes:seconds; the time in an id is UTC"
 _HEADS: Final = ("sweep", "Kafka", "verdicts", "took", "size", "state")
@@ -44,27 +49,34 @@ _MOST_COLOURED: Final = 200
 time."""
 
 
-def list_sweeps(home: Home, wanted: IndexFilter, *, limit: int | None, as_json: bool) -> int:
-    """Print the sweeps of a home, the newest first.
+def list_sweeps(
+    home: Home, wanted: IndexFilter, store: str | None, *, limit: int | None, as_json: bool
+) -> int:
+    """Print the sweeps of a home and of a store, the newest first.
 
     Args:
         home: the home.
         wanted: which of them.
+        store: as of `store_of_history`.
         limit: how many of them at most; `None`: all.
         as_json: print one JSON object.
 
     Raises:
         UnknownName: no sweep is wanted; the message names what there is.
+        StorageError: the named store cannot be read.
     """
-    found = index(home, wanted, announce_summaries(), details=as_json)
-    if not found:
-        raise UnknownName(_nothing(home, wanted))
+    shared = store_of_history(store)
+    with reading_store(shared):
+        found = index(home, wanted, announce_summaries(), store=shared, details=as_json)
+        if not found:
+            raise UnknownName(_nothing(home, wanted, shared))
     shown = found[:limit]
     if as_json:
         document = {"sweeps": [sweep_entry(one) for one in shown], "more": len(found) - len(shown)}
         echo_json(json.dumps(document, indent=2, ensure_ascii=False))
         return 0
-    total = sum(one.summary.size_bytes for one in found if one.state is not SweepState.PRUNED)
+    elsewhere = {SweepState.PRUNED, SweepState.PUBLISHED}
+    total = sum(one.summary.size_bytes for one in found if one.state not in elsewhere)
     more = f", {len(shown):,} of them shown" if len(shown) < len(found) else ""
     problems = (
         f"{one.summary.sweep_id}: {one.summary.problem}"
@@ -90,14 +102,48 @@ def announce_summaries() -> OnNew:
     return announce
 
 
-def _nothing(home: Home, wanted: IndexFilter) -> str:
-    experiments = experiment_names(home)
+def store_of_history(named: str | None) -> Location | None:
+    """Return the store whose sweeps belong to the history; `None`: only those of the home.
+
+    Args:
+        named: a folder or a URI; `None`: that of `ACKBENCH_STORE`, without which the command goes
+            on, with a remark, if it does not answer.
+
+    Raises:
+        StorageError: the named store does not answer.
+    """
+    if not named and not os.environ.get(STORE_VARIABLE):
+        return None
+    from ackbench.experiments.sweep.published import open_store, store_of_environment
+
+    if named:
+        return open_store(named)
+    try:
+        return store_of_environment()
+    except StorageError as error:
+        echo_error(f"ackbench: only the sweeps of this home: {error}")
+        return None
+
+
+def reading_store(store: Location | None) -> AbstractContextManager[None]:
+    """Raise the errors of a store of the history as the user's errors."""
+    if store is None:
+        return nullcontext()
+    from ackbench.experiments.sweep.published import storage_errors
+
+    return storage_errors()
+
+
+def _nothing(home: Home, wanted: IndexFilter, store: Location | None) -> str:
+    experiments = experiment_names(home, store)
     if not experiments:
+        if store:
+            return f"no sweep in {home.sweeps}, and no summary of one in {store.uri}"
         return f"no sweep in {home.sweeps} yet: start with `ackbench run quick`"
     if wanted.experiment is not None and wanted.experiment not in experiments:
         hint = did_you_mean(wanted.experiment, experiments)
         return f"no sweep of experiment {shorten(wanted.experiment)}{hint}"
-    every = index(home, details=False)
+    every = index(home, store=store, details=False)
     versions = {version for one in every for version in one.summary.kafka_versions}
     return (
         f"none of {format_count(len(every), 'sweep')} matches; versions of Kafka: "

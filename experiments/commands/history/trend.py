@@ -6,11 +6,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
-from ackbench.experiments.commands.history.sweeps import announce_summaries
+from ackbench.experiments.commands.history.sweeps import (
+    announce_summaries,
+    reading_store,
+    store_of_history,
+)
 from ackbench.experiments.errors import NotComparable, UnknownName
 from ackbench.experiments.messages.console import console_for_results, print_text, result_table
 from ackbench.experiments.messages.phrases import did_you_mean, shorten
@@ -42,26 +46,35 @@ from ackbench.experiments.results.history.wording import (
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home
 
+if TYPE_CHECKING:
+    from ackbench.experiments.ledger.location import Location
+
 _BARS_NARROW, _BARS_WIDE = 9, 40
 """How many of the newest sweeps the small chart of a row has, by the width of the terminal."""
 _WIDE: Final = 120
 
 
 @uncollected()  # until nothing refers to the points any more
-def trend(home: Home, wanted: IndexFilter, *, as_json: bool, html: Path | None) -> int:
+def trend(
+    home: Home, wanted: IndexFilter, store: str | None, *, as_json: bool, html: Path | None
+) -> int:
     """Print the trend of an experiment.
 
     Args:
         home: the home of its sweeps.
         wanted: the experiment; optionally a version, and words of the cells to show.
+        store: as of `store_of_history`.
         as_json: print JSON instead of tables.
         html: also write a page to this file.
 
     Raises:
         UnknownName: there is no sweep of the experiment, or no such cell.
         NotComparable: there is only one.
+        StorageError: the named store cannot be read.
     """
-    found = read_trend(home, wanted)
+    shared = store_of_history(store)
+    with reading_store(shared):
+        found = read_trend(home, wanted, shared)
     if html:
         from ackbench.experiments.pages.site.trend_page import render_trend
 
@@ -73,7 +86,7 @@ def trend(home: Home, wanted: IndexFilter, *, as_json: bool, html: Path | None) 
     return 0
 
 
-def read_trend(home: Home, wanted: IndexFilter) -> Trend:
+def read_trend(home: Home, wanted: IndexFilter, store: Location | None = None) -> Trend:
     """Return the trend of an experiment, with only the wanted cells.
 
     Raises:
@@ -81,9 +94,15 @@ def read_trend(home: Home, wanted: IndexFilter) -> Trend:
         NotComparable: there is only one with results.
     """
     name = wanted.experiment
-    everything = index(home, IndexFilter(name, wanted.version), announce_summaries(), details=False)
+    everything = index(
+        home,
+        IndexFilter(name, wanted.version),
+        announce_summaries(),
+        store=store,
+        details=False,
+    )
     if not everything:
-        experiments = experiment_names(home)
+        experiments = experiment_names(home, store)
         hint = did_you_mean(str(name), experiments)
         version = f" with Kafka {wanted.version}" if wanted.version and name in experiments else ""
         raise UnknownName(f"no sweep of experiment {shorten(str(name))}{version}{hint}")

@@ -7,17 +7,18 @@ filters, and the lessons with their findings. Building it again writes what has 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.pages.report.page import write_report
 from ackbench.experiments.pages.site.pages import breaks_page, index_page, lessons_page
 from ackbench.experiments.pages.site.trend_page import render_trend
 from ackbench.experiments.results.history.index import IndexedSweep, SweepState, index
-from ackbench.experiments.results.history.kept import complete_summaries, completed
+from ackbench.experiments.results.history.kept import complete_summaries, completed, file_of
 from ackbench.experiments.results.history.store import SummaryStore
 from ackbench.experiments.results.history.summary import SweepSummary
 from ackbench.experiments.results.history.trend import trend_of
@@ -56,24 +57,35 @@ class BuiltSite:
     """Why pages are missing, one line each."""
 
 
-def build_site(home: Home, folder: Path) -> BuiltSite:
-    """Write the site of a home's sweeps into a folder.
+@dataclass(frozen=True)
+class SharedSweeps:
+    """A store, and how to bring one of its sweeps here."""
+
+    store: Location
+    fetch: Callable[[str], SweepFolder]
+    """Takes the URI of a sweep, and returns a copy without its ledgers."""
+
+
+def build_site(home: Home, folder: Path, shared: SharedSweeps | None = None) -> BuiltSite:
+    """Write the site of the sweeps of a home, and of a store, into a folder.
 
     Args:
         home: the home of the sweeps.
         folder: a new or empty folder, or an earlier site.
+        shared: what other hosts published belongs to it; `None`: only the home.
 
     Raises:
         InputError: it is another folder, or cannot be written.
+        LocationError: the store cannot be read.
     """
     _require_site_folder(folder)
-    sweeps = index(home, details=False)
+    sweeps = index(home, store=shared.store if shared else None, details=False)
     if not sweeps:
         raise InputError(f"no sweep in {home.sweeps} yet: start with `ackbench run quick`")
     for name in ("", _SWEEPS, _TRENDS):
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / MARKER).touch()
-    pages, remarks = _copy_pages(home, folder, sweeps)
+    pages, remarks = _copy_pages(home, folder, sweeps, shared)
     trends = _write_trends(home, folder, sweeps, pages)
     for name, content in (
         (INDEX, index_page(sweeps, pages, trends, NAVIGATION)),
@@ -103,11 +115,12 @@ def _require_site_folder(folder: Path) -> None:
 
 
 def _copy_pages(
-    home: Home, folder: Path, sweeps: Sequence[IndexedSweep]
+    home: Home, folder: Path, sweeps: Sequence[IndexedSweep], shared: SharedSweeps | None
 ) -> tuple[Mapping[str, str], list[str]]:
     """Copy the page of each sweep, with a link to the index; return links to them, and remarks.
 
-    A page that was never rendered is rendered. That of a sweep that was pruned stays in the site.
+    A page that was never rendered is rendered, and so is that of another host's sweep: a store's
+    own page may contain anything. That of a sweep that was pruned stays in the site.
     """
     pages: dict[str, str] = {}
     remarks = []
@@ -116,7 +129,10 @@ def _copy_pages(
         target = folder / _SWEEPS / f"{sweep_id}.html"
         if one.state is not SweepState.PRUNED:
             try:
-                _copy_page(home, SweepFolder(home.sweeps / sweep_id), one, target)
+                if shared and one.state is SweepState.PUBLISHED:
+                    _render_published(home, shared, one.summary, target)
+                else:
+                    _copy_page(home, SweepFolder(home.sweeps / sweep_id), one.summary, target)
             except AckbenchError as error:
                 remarks.append(f"no new page of {sweep_id}: {error}")
         if target.is_file():
@@ -124,9 +140,21 @@ def _copy_pages(
     return pages, remarks
 
 
-def _copy_page(home: Home, sweep: SweepFolder, one: IndexedSweep, target: Path) -> None:
+def _render_published(
+    home: Home, shared: SharedSweeps, summary: SweepSummary, target: Path
+) -> None:
+    """Render the page of another host's sweep, unless it is as new as the summary."""
+    file = file_of(summary)
+    if file and target.is_file() and target.stat().st_mtime >= file.stat().st_mtime:
+        return
+    sweep = shared.fetch(shared.store.at(summary.sweep_id).uri)
+    sweep.report.unlink(missing_ok=True)
+    _copy_page(home, sweep, summary, target)
+
+
+def _copy_page(home: Home, sweep: SweepFolder, summary: SweepSummary, target: Path) -> None:
     if not sweep.report.is_file():
-        if not one.summary.measured:
+        if not summary.measured:
             return
         write_report(sweep, home)
     source = sweep.report.stat()

@@ -6,15 +6,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ackbench.experiments.errors import UnknownName
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.results.history.kept import (
     completed,
+    file_stamp,
     is_current,
-    pruned_stamp,
-    pruned_summary,
+    read_summary,
     rebuilt_summary,
 )
 from ackbench.experiments.results.history.pins import pinned_sweeps
@@ -24,6 +25,9 @@ from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import RunRecord, is_in_progress, runs
 from ackbench.experiments.sweep.lookup import experiment_of_sweep, pruned_folder, sweep_folders
 from ackbench.infra.machine.home import Home
+
+if TYPE_CHECKING:
+    from ackbench.experiments.ledger.location import Location
 
 
 class SweepState(StrEnum):
@@ -40,10 +44,13 @@ class SweepState(StrEnum):
     """`SweepSummary.problem` says why."""
     PRUNED = "pruned"
     """Only its summary is left."""
+    PUBLISHED = "published"
+    """There is no folder of it in the home, but in the store: another host ran it, or it was pruned
+    here."""
 
 
 class IndexedSweep(Frozen):
-    """A sweep of the home with its present state, whether its folder is there or was pruned."""
+    """A sweep with its present state: of the home, pruned, or of another host in the store."""
 
     summary: SweepSummary
     state: SweepState
@@ -124,40 +131,56 @@ def index(
     wanted: IndexFilter | None = None,
     on_new: OnNew | None = None,
     *,
+    store: Location | None = None,
     details: bool = True,
 ) -> tuple[IndexedSweep, ...]:
-    """Return the sweeps of a home, also pruned ones, the newest first.
+    """Return the sweeps of a home, also pruned ones, and those of a store, the newest first.
 
     Args:
         home: the home.
         wanted: which of them; `None`: all.
         on_new: gets the name and number of each sweep that is new, and how many there are.
+        store: what other hosts published there belongs to the history; `None`: only the home.
         details: whether summaries have their cells and settings, which take most of the space.
+
+    Raises:
+        LocationError: the store cannot be read.
     """
     wanted = wanted or IndexFilter()
     folders = _wanted(wanted, {name: home.sweeps / name for name in sweep_folders(home)})
     pruned = _wanted(wanted, {path.stem: path for path in _pruned_files(home)})
-    if not folders and not pruned:
+    shared = _wanted(wanted, _shared(home, store)) if store else {}
+    if not folders and not pruned and not shared:
         return ()
     in_use, pinned = runs(home), pinned_sweeps(home, folders)
-    with SummaryStore(home) as store:
-        kept = store.heads()
+    with SummaryStore(home) as summaries:
+        kept = summaries.heads()
         found = [
             IndexedSweep(
                 summary=summary,
                 state=_state(summary, running=_is_running(folders[name], in_use)),
                 pinned=name in pinned,
             )
-            for name, summary in _current(store, kept, folders, on_new)
+            for name, summary in _current(summaries, kept, folders, on_new)
         ]
         found += [
             IndexedSweep(summary=summary, state=SweepState.PRUNED)
-            for summary in _left(store, kept, pruned, folders.keys())
+            for summary in _left(summaries, kept, pruned, folders.keys() | shared.keys())
+        ]
+        found += [
+            IndexedSweep(summary=summary, state=SweepState.PUBLISHED)
+            for summary in _left(summaries, kept, shared, folders.keys())
         ]
         if wanted.experiment is None:
-            store.forget(kept.keys() - folders.keys() - pruned.keys())
+            summaries.forget(kept.keys() - folders.keys() - pruned.keys() - shared.keys())
         found.sort(key=lambda one: (one.summary.planned_s, one.summary.sweep_id), reverse=True)
-        return tuple(_accepted(store, home, found, wanted, details=details))
+        return tuple(_accepted(summaries, home, found, wanted, details=details))
+
+
+def _shared(home: Home, store: Location) -> dict[str, Path]:
+    from ackbench.experiments.results.history.shared import fetch_summaries  # loads Arrow
+
+    return dict(fetch_summaries(home, store))
 
 
 def _wanted(wanted: IndexFilter, paths: dict[str, Path]) -> dict[str, Path]:
@@ -189,15 +212,15 @@ def _current(
 def _left(
     store: SummaryStore,
     kept: Mapping[str, SweepSummary],
-    pruned: Mapping[str, Path],
+    files: Mapping[str, Path],
     present: Collection[str],
 ) -> Iterator[SweepSummary]:
-    """Yield the summaries that are left of pruned sweeps."""
-    for name in pruned.keys() - set(present):
-        stamp, known = pruned_stamp(pruned[name]), kept.get(name)
+    """Yield the summaries of sweeps without a folder here, from the files that they are kept in."""
+    for name in files.keys() - set(present):
+        stamp, known = file_stamp(files[name]), kept.get(name)
         if known is None or known.stamp != stamp:
-            read = pruned_summary(pruned[name])
-            if read is None:
+            read = read_summary(files[name])
+            if read is None or read.sweep_id != name:
                 continue
             known = read.model_copy(update={"stamp": stamp})
             store.keep(known)
@@ -225,9 +248,10 @@ def _is_running(folder: Path, in_use: Mapping[str, RunRecord | None]) -> bool:
     return folder.name in in_use and is_in_progress(SweepFolder(folder), in_use[folder.name])
 
 
-def experiment_names(home: Home) -> frozenset[str]:
-    """Return the experiments of a home's sweeps, by the sweeps' ids alone: no sweep is read."""
-    ids = [*sweep_folders(home), *(path.stem for path in _pruned_files(home))]
+def experiment_names(home: Home, store: Location | None = None) -> frozenset[str]:
+    """Return the experiments of a home's and a store's sweeps, by ids alone: no sweep is read."""
+    shared = _shared(home, store) if store else {}
+    ids = [*sweep_folders(home), *(path.stem for path in _pruned_files(home)), *shared]
     return frozenset(filter(None, map(experiment_of_sweep, ids)))
 
 

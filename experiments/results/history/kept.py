@@ -1,10 +1,10 @@
-"""Kept summaries: which are still those of their sweeps, and what is left of pruned sweeps."""
+"""Kept summaries: which are still those of their sweeps, and those of sweeps without a folder."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeGuard
+from typing import Final, TypeGuard
 
 from pydantic import ValidationError
 
@@ -42,8 +42,8 @@ def completed(store: SummaryStore, home: Home, head: SweepSummary) -> SweepSumma
     full = store.complete(head)
     if full is not None:
         return full
-    if head.pruned_s is not None:
-        return pruned_summary(pruned_file(home, head.sweep_id)) or head
+    if file := file_of(head):
+        return read_summary(file) or head
     return rebuilt_summary(store, SweepFolder(home.sweeps / head.sweep_id))
 
 
@@ -59,7 +59,7 @@ def is_current(summary: SweepSummary | None, sweep: SweepFolder) -> TypeGuard[Sw
 
     Of a sweep with a problem also the folders of its trials count: a file there may be restored.
     """
-    if summary is None or summary.pruned_s is not None:
+    if summary is None:
         return False
     return summary.stamp == current_stamp(summary, sweep)
 
@@ -101,8 +101,8 @@ def pruned_file(home: Home, sweep_id: str) -> Path:
     return pruned_folder(home) / f"{sweep_id}.json"
 
 
-def pruned_summary(path: Path) -> SweepSummary | None:
-    """Return what is left of a pruned sweep; `None`: it is damaged, or of another version."""
+def read_summary(path: Path) -> SweepSummary | None:
+    """Return a summary that has a file; `None`: it is damaged, or of another version."""
     try:
         summary = SweepSummary.model_validate_json(read_document(path))
     except (FileNotFoundError, LedgerError, ValidationError):
@@ -110,10 +110,20 @@ def pruned_summary(path: Path) -> SweepSummary | None:
     return summary if summary.format == SUMMARY_FORMAT else None
 
 
-def pruned_stamp(path: Path) -> str:
-    """Return what changes whenever the file of a pruned sweep does."""
+def file_stamp(path: Path) -> str:
+    """Return the stamp of a summary that has a file: it changes whenever the file does."""
     try:
         status = path.stat()
     except OSError:
         return ""
-    return f"pruned {status.st_mtime_ns}.{status.st_size}"
+    return f"{_OF_A_FILE}{status.st_mtime_ns}.{status.st_size} {path}"
+
+
+def file_of(summary: SweepSummary) -> Path | None:
+    """Return the file of a summary that has one: there is no folder of its sweep in the home."""
+    is_of_file = summary.stamp.startswith(_OF_A_FILE)
+    return Path(summary.stamp.split(" ", 2)[-1]) if is_of_file else None
+
+
+_OF_A_FILE: Final = "file "
+"""How the stamps begin of summaries that are not made from a sweep's folder."""

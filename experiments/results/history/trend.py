@@ -180,6 +180,9 @@ class Trend(Frozen):
     """Series and boundaries that were tested for a change."""
     false_alarms: float = FALSE_ALARMS
     """The probability of any change being reported if there is none, at most."""
+    newest_compared: int = 0
+    """How many figures of the newest sweep were compared with those before; the others have too few
+    before them."""
 
     def to_json(self) -> str:
         """Return the trend as `ackbench trend --json` prints it."""
@@ -289,14 +292,16 @@ def trend_of(summaries: Iterable[SweepSummary]) -> Trend:
     significance = FALSE_ALARMS / max(tests, 1)
     changes = [change for one in tested for change in _changes(one, significance)]
     changes.sort(key=lambda change: (change.planned_s, change.cell, change.measure))
+    newest = _newest_levels(tested, changes)
     return Trend(
         experiment=experiment,
         sweeps=tuple(sweeps),
         cells=cells,
         boundaries=_boundaries(history.of_sweeps for history in histories.values()),
         changes=tuple(changes),
-        unusual=tuple(_unusual(tested, changes)),
+        unusual=tuple(_unusual(newest)),
         tests=tests,
+        newest_compared=len(newest),
     )
 
 
@@ -466,19 +471,25 @@ def _boundaries(histories: Iterable[Sequence[_CellOfSweep]]) -> tuple[TrendBound
     return tuple(sorted(boundaries, key=lambda one: (one.planned_s, one.cells)))
 
 
-def _unusual(
+def _newest_levels(
     tested: Sequence[_TestedSeries], changes: Sequence[TrendChange]
-) -> Iterator[UnusualValue]:
-    """Yield the newest values that are worse than those of their level before."""
+) -> Sequence[tuple[str, TrendMeasure, Sequence[TrendPoint]]]:
+    """Return each figure of the newest sweep that has enough before it: cell, measure, points."""
     newest = max((one.segments[-1][-1].planned_s for one in tested), default=0)
-    checked = [
+    return [
         (one.label, one.measure, level)
         for one in tested
         if one.segments[-1][-1].planned_s == newest
         and len(level := _last_level(one, changes)) > MIN_SWEEPS_BEFORE
     ]
-    for label, measure, level in checked:
-        limit = _worst_expected(measure, level, FALSE_ALARMS / len(checked))
+
+
+def _unusual(
+    newest: Sequence[tuple[str, TrendMeasure, Sequence[TrendPoint]]],
+) -> Iterator[UnusualValue]:
+    """Yield the newest values that are worse than those of their level before."""
+    for label, measure, level in newest:
+        limit = _worst_expected(measure, level, FALSE_ALARMS / len(newest))
         if limit is not None:
             yield UnusualValue(
                 cell=label,

@@ -24,7 +24,11 @@ MS = 1_000_000
 
 
 def measured_sweep_folder(
-    home: Home, name: str, specs: Sequence[TrialSpec], counts: Callable[[TrialSpec], Counts]
+    home: Home,
+    name: str,
+    specs: Sequence[TrialSpec],
+    counts: Callable[[TrialSpec], Counts],
+    planned: str = "20260101T000000",
 ) -> SweepFolder:
     """Return the folder of a sweep that ran and was measured.
 
@@ -33,8 +37,9 @@ def measured_sweep_folder(
         name: the experiment; the sweep's id begins with it.
         specs: the trials, two per cell; their sweep id is replaced.
         counts: returns the counts of a trial that are not 0.
+        planned: when, UTC, as in the sweep's id.
     """
-    sweep = SweepFolder(home.sweeps / f"{name}-20260101T000000-abcd")
+    sweep = SweepFolder(home.sweeps / f"{name}-{planned}-abcd")
     trials = tuple(spec.model_copy(update={"sweep_id": sweep.sweep_id}) for spec in specs)
     sweep.write_plan(
         Plan(

@@ -25,7 +25,7 @@ from ackbench.experiments.ledger.trial_manifest import (
     TrialManifest,
     parse_trial_manifest,
 )
-from ackbench.experiments.results.history.kept import pruned_summary
+from ackbench.experiments.results.history.kept import read_summary
 from ackbench.experiments.results.history.trend import trend_of
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.trials import settings_of_trial
@@ -198,7 +198,7 @@ def test_a_trend_goes_from_a_pruned_sweep_to_one_with_sections(tmp_path: Path) -
     cells = [{**one, "cell": flat_cell(one["cell"])} for one in dumped["cells"]]
     file = tmp_path / f"{old.sweep_id}.json"
     file.write_text(json.dumps({**dumped, "settings": flat, "cells": cells}))
-    pruned = pruned_summary(file)
+    pruned = read_summary(file)
     assert pruned is not None
     trend = trend_of([pruned, new])
     assert [len(series.points) for cell in trend.cells for series in cell.series] != []

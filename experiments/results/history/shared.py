@@ -1,0 +1,91 @@
+"""What a store has of all sweeps that are published to it, so that every host has one history.
+
+Beside its sweeps a store has `summaries/<sweep>.<digest>.json`. A home keeps copies of them in its
+index; which of them are new, the names say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from ackbench.experiments.ledger.location import Location
+from ackbench.experiments.results.history.summarize import summarize
+from ackbench.experiments.results.history.warehouse import warehouse_beside, write_files
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lookup import is_sweep_id
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
+
+SUMMARIES: Final = "summaries"
+"""The folder's name in a store."""
+_DIGITS: Final = 16
+_REQUESTS: Final = 16
+"""Files that are copied at a time."""
+
+
+def publish_history(sweep: SweepFolder, files: Mapping[str, bytes], published: Location) -> None:
+    """Write what a store keeps of a sweep beside it: its files of the warehouse, and its summary.
+
+    Args:
+        sweep: the sweep.
+        files: of the warehouse.
+        published: where the sweep is published.
+
+    Raises:
+        LocationError: the store cannot be read or written.
+    """
+    write_files(files, warehouse_beside(published))
+    _publish_summary(sweep, published.parent)
+
+
+def _publish_summary(sweep: SweepFolder, store: Location) -> None:
+    """Write the summary of a sweep in place of an earlier one."""
+    content = summarize(sweep, "").model_dump_json(exclude_defaults=True).encode()
+    digest = hashlib.sha256(content).hexdigest()[:_DIGITS]
+    name, folder = f"{sweep.sweep_id}.{digest}.json", store.at(SUMMARIES)
+    folder.write(name, content)
+    for other in folder.list_files():
+        if _sweep_of(other) == sweep.sweep_id and other != name:
+            folder.delete(other)
+
+
+def fetch_summaries(home: Home, store: Location) -> Mapping[str, Path]:
+    """Return the summaries of a store's sweeps: this home's copies, by sweep.
+
+    Raises:
+        LocationError: the store cannot be read.
+        OSError: the home cannot be written.
+    """
+    source = store.at(SUMMARIES)
+    copies = home.index / "stores" / hashlib.sha256(store.uri.encode()).hexdigest()[:_DIGITS]
+    copies.mkdir(parents=True, exist_ok=True)
+    offered = {name: sweep_id for name in source.list_files() if (sweep_id := _sweep_of(name))}
+    present = {path.name for path in copies.glob("[!.]*.json")}
+
+    def fetch(name: str) -> None:
+        if (content := source.read(name)) is not None:  # replaced since it was listed
+            replace_file(copies / name, content, durable=False)
+
+    with ThreadPoolExecutor(_REQUESTS) as requests:
+        list(requests.map(fetch, offered.keys() - present))
+    for name in present - offered.keys():
+        (copies / name).unlink(missing_ok=True)
+    return dict(_copied(copies, offered))
+
+
+def _copied(copies: Path, offered: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    for name, sweep_id in sorted(offered.items()):
+        if (copies / name).is_file():
+            yield sweep_id, copies / name
+
+
+def _sweep_of(name: str) -> str | None:
+    """Return whose summary a file of the store is; `None`: it is none."""
+    sweep_id, _, rest = name.partition(".")
+    digest, _, suffix = rest.partition(".")
+    is_summary = len(digest) == _DIGITS and digest.isalnum() and suffix == "json"
+    return sweep_id if is_summary and is_sweep_id(sweep_id) else None

@@ -1,0 +1,164 @@
+"""Several hosts with one store: each has the history of all."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.builders.records import a_spec
+from support.builders.result_tables import loss_counts, write_results
+from support.builders.sweep_folders import measured_sweep_folder
+from support.command_line import ackbench
+
+from ackbench.experiments.ledger.location import open_location
+from ackbench.experiments.orchestration import alerts
+from ackbench.experiments.results.history import shared
+from ackbench.experiments.results.history.index import IndexFilter, SweepState, index
+from ackbench.experiments.results.history.kept import complete_summaries
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
+
+TIMES = [f"2026010{day}T020000" for day in range(1, 5)]
+NIGHTS = [f"nightly-{time}-abcd" for time in TIMES]
+
+
+def plant(home: Home, time: str, lost: int = 0) -> SweepFolder:
+    """Write a measured sweep of one trial."""
+    spec = a_spec(cell={"acks": "all"}, label="acks=all")
+    return measured_sweep_folder(home, "nightly", [spec], lambda _: loss_counts(100, lost), time)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    """Return the URI of a store, whose path has to be quoted."""
+    folder = tmp_path / "the store, 50% full"
+    folder.mkdir()
+    return folder.as_uri()
+
+
+@pytest.fixture
+def on_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Home]:
+    """Return a function that goes to another host, which has a home of its own."""
+
+    def go(name: str) -> Home:
+        home = Home(tmp_path / name)
+        monkeypatch.setenv("ACKBENCH_HOME", str(home.root))
+        return home
+
+    return go
+
+
+@pytest.fixture
+def two_hosts(on_host: Callable[[str], Home], store: str) -> Callable[[str], Home]:
+    """Have two hosts publish two sweeps each, in turn."""
+    for place, night in enumerate(NIGHTS):
+        plant(on_host(f"host {place % 2}"), TIMES[place])
+        published = ackbench("publish", night, store)
+        assert published.exit_code == 0, published.output
+    return on_host
+
+
+@pytest.mark.parametrize("host", ["host 0", "host 1", "a new laptop"])
+def test_each_host_lists_the_sweeps_of_all(
+    two_hosts: Callable[[str], Home], store: str, host: str
+) -> None:
+    """Those of others are published; the figures of cells are theirs too."""
+    home = two_hosts(host)
+    found = index(home, store=open_location(store))
+
+    assert [one.summary.sweep_id for one in found] == NIGHTS[::-1]
+    own = {night for place, night in enumerate(NIGHTS) if host == f"host {place % 2}"}
+    assert {one.summary.sweep_id for one in found if one.state is SweepState.COMPLETE} == own
+    assert sum(one.state is SweepState.PUBLISHED for one in found) == len(NIGHTS) - len(own)
+    summaries = list(complete_summaries(home, [one.summary for one in found]))
+    assert [summary.cells[0].label for summary in summaries] == ["acks=all"] * len(NIGHTS)
+
+
+def test_the_commands_show_one_history_from_each_host(
+    two_hosts: Callable[[str], Home], store: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A store that is named, or that of the environment."""
+    two_hosts("host 1")
+    assert all(night in ackbench("sweeps", store).output for night in NIGHTS)
+    assert ackbench("sweeps").output.count("nightly-") == 2
+    assert "4 sweeps" in ackbench("trend", "nightly", "--store", store).output
+
+    two_hosts("a new laptop")
+    monkeypatch.setenv("ACKBENCH_STORE", store)
+    assert "4 sweeps" in ackbench("trend", "nightly").output
+    built = ackbench("site", str(tmp_path / "site"))
+    assert built.exit_code == 0, built.output
+    pages = sorted(path.stem for path in (tmp_path / "site" / "sweeps").iterdir())
+    assert pages == NIGHTS
+    assert all(night in (tmp_path / "site" / "index.html").read_text() for night in NIGHTS)
+
+
+def test_a_sweep_that_is_measured_again_has_one_summary(
+    two_hosts: Callable[[str], Home], store: str
+) -> None:
+    """The newer one, on every host."""
+    laptop = two_hosts("a new laptop")
+    assert index(laptop, store=open_location(store))[0].summary.violated == 0
+
+    measured = SweepFolder(two_hosts("host 1").sweeps / NIGHTS[-1])
+    write_results(measured, {"000-abcdef": loss_counts(100, 5)})
+    assert ackbench("publish", NIGHTS[-1]).exit_code == 0
+    laptop = two_hosts("a new laptop")
+    (newest,) = (
+        one
+        for one in index(laptop, store=open_location(store))
+        if one.summary.sweep_id == NIGHTS[-1]
+    )
+    assert newest.summary.violated == 1
+    assert len(open_location(store).at(shared.SUMMARIES).list_files()) == len(NIGHTS)
+
+
+def test_what_is_no_summary_is_not_taken_for_one(
+    two_hosts: Callable[[str], Home], store: str
+) -> None:
+    """Another file, a damaged one, that of another sweep, a path."""
+    folder = open_location(store).at(shared.SUMMARIES)
+    (name,) = (one for one in folder.list_files() if one.startswith(NIGHTS[0]))
+    content = folder.read(name)
+    assert content is not None
+    digest = name.split(".")[1]
+    other = "nightly-20260201T020000-0001"
+    folder.write("readme.txt", b"")
+    folder.write(f"{other}.{digest}.json", content)
+    folder.write(f"nightly-20260202T020000-0001.{digest}.json", content[:100])
+    folder.write(f"below/nightly-20260203T020000-0001.{digest}.json", content)
+
+    found = index(two_hosts("a new laptop"), store=open_location(store))
+    assert [one.summary.sweep_id for one in found] == NIGHTS[::-1]
+
+
+def test_a_store_that_does_not_answer_is_one_line(
+    two_hosts: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of the environment is done without."""
+    two_hosts("host 0")
+    gone = "s3://no-such-bucket/sweeps?endpoint_override=127.0.0.1:9"
+    named = ackbench("trend", "nightly", "--store", gone)
+    assert named.exit_code == 2
+    assert len(named.stderr.splitlines()) == 1
+    monkeypatch.setenv("ACKBENCH_STORE", gone)
+    listed = ackbench("sweeps")
+    assert listed.exit_code == 0
+    assert "only the sweeps of this home" in listed.stderr
+    assert listed.output.count("nightly-") >= 2
+
+
+def test_an_alert_compares_with_the_sweeps_of_other_hosts(
+    two_hosts: Callable[[str], Home], caplog: pytest.LogCaptureFixture
+) -> None:
+    """And says aloud that a trend of so few cannot be judged."""
+    home = two_hosts("host 0")
+    sweep = SweepFolder(home.sweeps / NIGHTS[2])
+    sweep.experiment_yaml.write_text("alert_on: [worse-than-trend]\n")
+    with caplog.at_level(logging.WARNING):
+        assert alerts.alert_of(sweep, home) is None
+    assert "worse-than-trend: not judged: no figure has 8 sweeps before it" in caplog.text
+    assert "(3 measured sweeps of nightly on such machines)" in caplog.text
+    assert len(index(home, IndexFilter("nightly"))) == 2
