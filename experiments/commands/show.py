@@ -224,8 +224,8 @@ def remarks(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
     if overloaded:
         count = format_count(len(overloaded), "trial")
         yield (
-            f"overloaded: {count} ({list_some(overloaded)}): latencies and gaps say nothing of the "
-            "settings"
+            f"overloaded: {count} ({list_some(overloaded)}): latencies and outages say nothing of "
+            "the settings"
         )
     if results.pending:
         count = format_count(len(results.pending), "trial")

@@ -401,7 +401,7 @@ class TrialQuantities(CellQuantities[float]):
             QuantityUnit.YES_NO,
             "whether the machine could not do what the trial asked of it: the generator was late, "
             "the cluster did not keep up before the fault, or a producer was stalled for a second "
-            "in all; latencies and gaps then say nothing of Kafka or the settings",
+            "in all; latencies and outages then say nothing of Kafka or the settings",
             "generator",
             "nothing is known of it",
             QuantitySource.RESULTS,

@@ -46,7 +46,7 @@ MEASURES: Final = (
         "ack p99",
         lambda trial: trial.latency_ms.ack.p99 if trial.latency_ms.ack else None,
     ),
-    _Measure("unavailable_ms", "the longest gap", lambda trial: trial.unavailable_ms),
+    _Measure("unavailable_ms", "the outage", lambda trial: trial.unavailable_ms),
     _Measure(
         "throughput_records_per_s",
         "throughput",

@@ -183,8 +183,8 @@ OVERLOADED_SIGN: Final = "~"
 """Stands before a figure of time if the machine was overloaded in a trial of its cell."""
 LEGEND_OF_OVERLOAD: Final = (
     f"{OVERLOADED_SIGN} the machine was overloaded in a trial of the cell (late load generator, "
-    "load not acknowledged in time before the fault, or stalled producer): latencies and gaps say "
-    "nothing of its settings"
+    "load not acknowledged in time before the fault, or stalled producer): latencies and outages "
+    "say nothing of its settings"
 )
 
 # Figures
@@ -391,7 +391,7 @@ def _stalled_processes(results: SweepResults) -> Iterator[ResultNote]:
     for trial in stalled[:_MOST_STALLED]:
         yield ResultNote(
             f"warning: processes of trial {trial.trial_id} were kept from running, neither by "
-            f"Kafka nor by its fault: {shorten_stalls(trial.stalls)}; gaps are without the "
+            f"Kafka nor by its fault: {shorten_stalls(trial.stalls)}; outages are without the "
             "time of its clients"
         )
     others = len(stalled) - _MOST_STALLED

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ackbench.experiments.results.models import SweepResults
 
 HEAD: Final = (
-    "| fault | acks | idempotence | RF | lost | duplicates | ack p99 | longest gap | available |",
+    "| fault | acks | idempotence | RF | lost | duplicates | ack p99 | outage | available |",
     "|---|---|---|---|---|---|---|---|---|",
 )
 ROWS: Final = (

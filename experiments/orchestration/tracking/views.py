@@ -30,7 +30,7 @@ _METRICS: Final = {place.name: place.metric for place in TRIAL_PLACES} | {
 CHARTS: Final = {
     "lost_high": "lost records (upper bound)",
     "duplicates": "duplicates",
-    "unavailable_ms": "longest gap, ms",
+    "unavailable_ms": "outage, ms",
     "ack_p99_ms": "acknowledgement latency p99, ms",
     "reordered": "reordered records",
     "throughput_records_per_s": "acknowledged records per second",

@@ -218,7 +218,7 @@ def _figures(data: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
     yield "rejected but in the log", count_text(rejected_present)
     overloaded = cell.overloaded_trials
     yield "ack p99", time_text(estimate_text(cell.ack_p99_ms), overloaded=overloaded)
-    yield "longest gap", time_text(estimate_text(cell.outage_ms), overloaded=overloaded)
+    yield "outage", time_text(estimate_text(cell.outage_ms), overloaded=overloaded)
 
 
 def partitions_note(cells: Sequence[CellResult]) -> str | None:
@@ -227,7 +227,7 @@ def partitions_note(cells: Sequence[CellResult]) -> str | None:
     if len(counts) < 2:  # noqa: PLR2004 - cells differ from two on
         return None
     return (
-        "The cells differ in the number of partitions. The longest gap of a trial is that of the "
+        "The cells differ in the number of partitions. The outage of a trial is that of the "
         "partition that waited longest, so with more partitions it is a maximum over more of them; "
         "a latency is that of the records of all partitions together, the slowest included."
     )

@@ -214,10 +214,11 @@ def _availability(cell: CellResult, guarantee: Guarantee, judgement: Judgement) 
     if judgement.violation_seen is None:
         return "not measured", None
     spread: MedianAndMax | None = getattr(cell, guarantee.figure)
-    after = f"after {time_text('{}', overloaded=cell.overloaded_trials)}"
-    form = after if spread else "during the fault"
-    figures = (spread.median, spread.median) if spread else None
-    return f"{form}, healed" if judgement.violation_seen else form, figures
+    until = "until healed" if judgement.violation_seen else ""
+    if not spread:
+        return until or "during the fault", None
+    lasted = time_text("{}", overloaded=cell.overloaded_trials)
+    return f"{lasted}, {until}" if until else lasted, (spread.median, spread.median)
 
 
 def _count(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> _Observed:
@@ -298,7 +299,7 @@ def _strip(data: ReportData, cells: Sequence[CellResult]) -> Strip | None:
         _points(manifest, rows, scale),
         _fault(manifest, first, scale, width),
         f"Acknowledged records over {(last - first + 1) * TIMELINE_SLOT_NS / _NS_PER_S:.0f} s; "
-        f"the longest gap is {_duration(gap_ms)}.",
+        f"the outage is {_duration(gap_ms)}.",
     )
 
 

@@ -142,7 +142,7 @@ GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
         "stalled",
         (
             "Neither Kafka nor the fault kept a client, a broker or the machine from running for a "
-            "while. The time of the clients is taken off the gaps; the trial is included in all "
+            "while. The time of the clients is taken off the outages; the trial is included in all "
             "verdicts that the stall leaves known."
         ),
     ),

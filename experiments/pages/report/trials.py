@@ -154,7 +154,7 @@ def trial_caption(result: TrialResult | None) -> str:
         return "Not measured."
     caption = (
         f"Lost {bounds_text(result.lost)}, duplicates {count_text(result.duplicates)}; "
-        f"longest gap without an acknowledgement {milliseconds_text(result.unavailable_ms)}."
+        f"outage {milliseconds_text(result.unavailable_ms)}."
     )
     if result.overloaded:
         caption = f"{caption} The machine was overloaded: times say nothing of these settings."
@@ -172,7 +172,7 @@ def _facts(result: TrialResult) -> Iterator[tuple[str, str]]:
         yield name, count_text(getattr(result, name))
     ack = result.latency_ms.ack
     yield "ack p99", milliseconds_text(ack.p99) if ack else UNKNOWN_TEXT
-    yield "consumer's longest gap", milliseconds_text(result.consumer_unavailable_ms)
+    yield "consumer's outage", milliseconds_text(result.consumer_unavailable_ms)
     if result.transactions:
         counts = result.transactions
         yield (

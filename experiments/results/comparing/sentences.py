@@ -60,7 +60,7 @@ MEASURE_NAMES: Final = {
     ComparedMeasure.LOSS: "trials with loss",
     ComparedMeasure.DUPLICATES: "trials with duplicates",
     ComparedMeasure.LATENCY_P99: "ack p99",
-    ComparedMeasure.OUTAGE: "longest gap",
+    ComparedMeasure.OUTAGE: "outage",
     ComparedMeasure.THROUGHPUT: "throughput",
 }
 CHANGE_SIGNS: Final = {

@@ -69,7 +69,7 @@ _LOSS_COUNT: Final = _Figure(
 _LOST: Final = _Figure("records\nlost", lambda row: wording.bounds_text(row.lost, NOT_MEASURED))
 _DUPLICATES: Final = _Figure("dup.", lambda row: wording.count_text(row.duplicates, NOT_MEASURED))
 _LATENCY: Final = _Figure("ack p99\nms", lambda row: _time_text(row, row.latency_ms.ack.p99))
-_OUTAGE: Final = _Figure("longest\ngap ms", lambda row: _time_text(row, row.unavailable_ms))
+_OUTAGE: Final = _Figure("outage\nms", lambda row: _time_text(row, row.unavailable_ms))
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ MEASURE_TITLES: Final[Mapping[TrendMeasure, str]] = MappingProxyType(
         TrendMeasure.ACK_P50: "ack p50",
         TrendMeasure.ACK_P99: "ack p99",
         TrendMeasure.ACK_P99_9: "ack p99.9",
-        TrendMeasure.OUTAGE: "longest gap",
+        TrendMeasure.OUTAGE: "outage",
         TrendMeasure.THROUGHPUT: "throughput",
     }
 )

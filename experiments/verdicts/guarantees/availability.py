@@ -164,7 +164,7 @@ AVAILABILITY: Final = Guarantee(
     words=Words(
         head="avail",
         legend="written",
-        matrix_head="accepted again",
+        matrix_head="outage",
         observed="the partition was unavailable until the fault was healed",
         violated="partitions were unavailable until the fault was healed",
         remedy="cells with replication.factor=1 under the same fault",

@@ -23,7 +23,8 @@ class Words:
     legend: str
     """In the terminal's legend, after the head: what is counted; `written` during the fault."""
     matrix_head: str
-    """Of its column in the page's matrix, where the opposite of the guarantee is counted."""
+    """Of its column in the page's matrix, where the opposite of the guarantee is counted; of time,
+    the gap is given."""
     observed: str
     """The observation where nothing is guaranteed."""
     violated: str

@@ -115,7 +115,7 @@ READ_AVAILABILITY: Final = Guarantee(
     words=Words(
         head="reads",
         legend="read",
-        matrix_head="read again",
+        matrix_head="read outage",
         observed="acknowledged records could not be read until the heal",
         violated="consumers did not receive acknowledged records until the fault was healed",
         remedy="cells with replication.factor=1 under the same fault",

@@ -79,7 +79,7 @@ def test_a_guarantee_has_a_column_if_a_cell_shows_its_opposite() -> None:
     """The others are named; loss, duplicates and availability always have one."""
     matrix = guarantee_matrix(measured_sweep((SAFE,)))
 
-    assert matrix.heads == ("acked, then lost", "duplicates", "accepted again")
+    assert matrix.heads == ("acked, then lost", "duplicates", "outage")
     assert "order" in matrix.not_observed
     assert "not atomic" in guarantee_matrix(with_transactions(torn=1)).heads
 
