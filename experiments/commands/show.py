@@ -187,17 +187,25 @@ def print_results(sweep: SweepFolder, results: SweepResults, *, in_full: bool = 
         print_text(console, str(sentence), wrap=terminal, style="bold")
     for line in expectation_lines(results.expectations, None if in_full else _MOST_UNMET):
         print_text(console, line, wrap=terminal)
-    for line in _places(sweep, in_full=in_full):
+    for line in _places(sweep, console.width, in_full=in_full):
         print_text(console, line, wrap=False)
     file = None if sweep.origin else shlex.quote(str(sweep.experiment_yaml))
     if more := next_question(results.experiment, file):
-        print_text(console, f"next:    ackbench {more}  (any setting: --acks 1,all)", wrap=False)
+        line = _remarked(f"next:    ackbench {more}", "any setting: --acks 1,all", console.width)
+        print_text(console, line, wrap=False)
 
 
-def _places(sweep: SweepFolder, *, in_full: bool) -> Iterator[str]:
+def _remarked(command: str, remark: str, columns: int) -> str:
+    """Return a line with a command, and the remark on it if there is room: none is broken."""
+    line = f"{command}  ({remark})"
+    return line if len(line) <= columns else command
+
+
+def _places(sweep: SweepFolder, columns: int, *, in_full: bool) -> Iterator[str]:
     """Yield how to look at the results: with details, as a page, in MLflow, and where they are."""
     if not in_full:
-        yield f"details: ackbench show --all {sweep.argument}  (settings, controls, legends)"
+        command = f"details: ackbench show --all {sweep.argument}"
+        yield _remarked(command, "settings, controls, legends", columns)
     if sweep.report.is_file():
         yield f"report:  ackbench open report {sweep.argument}"
     if (sweep.root / TRACKED_FILE).is_file():

@@ -43,7 +43,14 @@ def echo_wrapped(text: str, indent: int, *, bold: bool = False) -> None:
 
 
 def echo_error(text: str) -> None:
-    """Print text to standard error."""
+    """Print text to standard error; on a terminal its lines are broken between words."""
+    if sys.stderr.isatty():
+        columns = shutil.get_terminal_size().columns
+        lines = (
+            wrap_line(line, columns, "  ") if len(line) > columns else [line]
+            for line in text.split("\n")
+        )
+        text = "\n".join(part for parts in lines for part in parts)
     echo(text, err=True)
 
 

@@ -31,6 +31,7 @@ from ackbench.experiments.sweep.lookup import (
     STORE_VARIABLE,
     experiment_of_sweep,
     find_sweep,
+    is_sweep_id,
     list_sweeps,
 )
 from ackbench.experiments.sweep.own_plans import MARK
@@ -328,7 +329,8 @@ def open_sweep(
 ) -> SweepFolder:
     """Return a sweep to read: of this home, or a copy of a published one.
 
-    Of a sweep that several hosts run, this home has its own trials only: that is a copy too.
+    Of a sweep that several hosts run, this home has its own trials only: that is a copy too. A
+    sweep whose id this home does not have is looked for in the store of `ACKBENCH_STORE`.
 
     Args:
         home: the home of sweeps and copies.
@@ -341,7 +343,16 @@ def open_sweep(
     """
     if named and is_uri(named):
         return fetch_sweep(home, named)
-    sweep = finished_sweep(home, named, notify)
+    try:
+        sweep = finished_sweep(home, named, notify)
+    except UnknownName:
+        store = store_of_environment() if named and is_sweep_id(named) else None
+        if not named or store is None:
+            raise
+        with storage_errors():
+            if store.at(named).read(PLAN) is None:
+                raise
+        return fetch_sweep(home, store.at(named).uri)
     uri = published_uri(sweep) if runs_on_several_hosts(sweep) and sweep.pending() else None
     return fetch_sweep(home, uri) if uri else sweep
 
