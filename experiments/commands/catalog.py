@@ -11,8 +11,8 @@ from typing import Final
 from rich.console import Console
 from rich.padding import Padding
 
-from ackbench.experiments.errors import UnknownName
 from ackbench.experiments.messages.console import console_for_results, print_text
+from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.messages.terminal import echo_json
 from ackbench.experiments.planning.capacity import resource_needs
 from ackbench.experiments.planning.catalog import load_experiment

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.errors import GATE_EXIT_CODE
+from ackbench.experiments.messages.errors import GATE_EXIT_CODE
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
 from ackbench.experiments.results.checkup.changes import Change, ChangeSearch, advised_changes

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Final
 
-from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.messages.terminal import echo, echo_wrapped
 from ackbench.experiments.trial.faults import FAULTS, FaultKind

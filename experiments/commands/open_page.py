@@ -6,7 +6,7 @@ import os
 
 import click
 
-from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.orchestration import services
 from ackbench.experiments.orchestration.tracking.store import (

@@ -28,9 +28,9 @@ from ackbench.experiments.commands.show import (
     sweep_gate_exit_code,
     write_result_files,
 )
-from ackbench.experiments.errors import StorageError
 from ackbench.experiments.ledger.location import Location, is_uri
 from ackbench.experiments.ledger.trial_manifest import Scalar
+from ackbench.experiments.messages.errors import StorageError
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.messages.terminal import echo_error
 from ackbench.experiments.orchestration.permission import check_plan, plan_to_run

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.planning.cells import cell_key
 from ackbench.experiments.planning.new_sweep import check_machine

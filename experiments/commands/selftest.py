@@ -12,11 +12,11 @@ from typing import Final
 
 import pyarrow.fs as pafs
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import InvalidLedger
 from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
 from ackbench.experiments.ledger.validation import validate_trial
 from ackbench.experiments.messages.console import console_for_results, result_table
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.results.selftest.check import CheckResult, check
 from ackbench.experiments.results.selftest.ledger_copy import LedgerCopy

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.errors import GATE_EXIT_CODE
 from ackbench.experiments.messages.console import console_for_results, print_text
+from ackbench.experiments.messages.errors import GATE_EXIT_CODE
 from ackbench.experiments.messages.phrases import fit_line, format_count, list_some, one_line
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
 from ackbench.experiments.orchestration.tracking.store import TRACKED_FILE

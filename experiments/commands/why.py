@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean, format_count, list_some
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.planning.axes import STRUCTURE_AXES, full_name

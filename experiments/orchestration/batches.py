@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ackbench.experiments.errors import HealFailed, NotPublished, StorageError, TrialFailed
 from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.messages.errors import HealFailed, NotPublished, StorageError, TrialFailed
 from ackbench.experiments.messages.phrases import format_count, format_value, one_line
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.orchestration import clusters, trials

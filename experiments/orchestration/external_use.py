@@ -14,9 +14,9 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.documents import why_unreadable, with_version, without_version
 from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.sweep.documents import read_document
 from ackbench.experiments.sweep.plan import ExternalAccess, external_prefix

@@ -16,8 +16,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Scalar
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.axes import PROPERTY_SCOPES, SET_BY_ACKBENCH, Scope, known_names
 from ackbench.experiments.planning.cells import axis_places

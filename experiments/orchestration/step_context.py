@@ -18,8 +18,8 @@ from types import FrameType
 from typing import Final
 from urllib.parse import urlsplit
 
-from ackbench.experiments.errors import StorageError, TrialFailed, UnknownName
 from ackbench.experiments.ledger.location import Location
+from ackbench.experiments.messages.errors import StorageError, TrialFailed, UnknownName
 from ackbench.experiments.messages.phrases import format_value, one_line
 from ackbench.experiments.sweep import published, several_hosts
 from ackbench.experiments.sweep.folder import REASON, SweepFolder

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from ackbench.experiments.errors import LedgerError, NotPublished, TrialFailed
 from ackbench.experiments.ledger.location import Location
+from ackbench.experiments.messages.errors import LedgerError, NotPublished, TrialFailed
 from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.orchestration import task_log
 from ackbench.experiments.orchestration.permission import (

@@ -10,8 +10,8 @@ import shutil
 from collections.abc import Callable
 from typing import Final
 
-from ackbench.experiments.errors import HealFailed, StorageError
 from ackbench.experiments.ledger.location import Location
+from ackbench.experiments.messages.errors import HealFailed, StorageError
 from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.orchestration import clusters, task_log
 from ackbench.experiments.orchestration.permission import provide_references_of

@@ -9,8 +9,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.moved import moved_axis
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.planning.clients.requested import CLIENT_AXES, rules_of_all_clients
 from ackbench.experiments.planning.clients.rules import ClientRules

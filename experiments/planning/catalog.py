@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ackbench.experiments.catalog import catalog_files
-from ackbench.experiments.errors import ExperimentError, UnknownName
+from ackbench.experiments.messages.errors import ExperimentError, UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.planning.experiment import Experiment, parse_experiment
 from ackbench.experiments.planning.yaml_reader import read_yaml, without_units

@@ -8,9 +8,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.moved import SIZES
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.planning.axes import (
     FAULT_PLACE,
     LOAD_SCOPES,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, get_args
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Scalar
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.properties import (

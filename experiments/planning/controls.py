@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Cell, Role, Scalar
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.planning.axes import FAULT_PLACE, KnownNames, Scope, SettingPlace
 from ackbench.experiments.planning.cells import ACKS, IDEMPOTENCE

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.quantities import QuantityUnit
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import did_you_mean, format_value, list_some
 from ackbench.experiments.planning.axes import KnownNames, SettingPlace, resolve_axis
 from ackbench.experiments.planning.cells import canonical_value

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, Strict, ValidationError, field_validator
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.moved import SIZES, is_absent, moved_settings
 from ackbench.experiments.ledger.trial_manifest import Boolean, Frozen, Scalar, WholeNumber
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.field_types import (
     AlertCondition,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import did_you_mean, format_value
 from ackbench.experiments.planning.axes import Scope, SettingPlace
 from ackbench.experiments.planning.cluster import CLUSTER_AXES, refuse_unknown_properties

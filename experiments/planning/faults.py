@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Scalar
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.experiment import Experiment

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_count, one_line
 from ackbench.experiments.planning.capacity import resource_needs
 from ackbench.experiments.planning.catalog import load_experiment

@@ -8,8 +8,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Scalar
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import shorten
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.axes import (

@@ -13,8 +13,8 @@ from functools import partial
 from math import ceil
 from typing import Final
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Cell, Role, Scalar
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.planning.axes import (
     PROPERTY_SCOPES,
     KnownNames,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Cell, Frozen, Scalar
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.axes import KnownNames, Scope, SettingPlace

@@ -25,7 +25,7 @@ from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
-from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import one_line, shorten
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.paths import read_small_file

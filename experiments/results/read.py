@@ -8,7 +8,6 @@ from typing import Final
 
 import pyarrow.fs as pafs
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import FileDigest, InvalidLedger, digest_file, digest_of
 from ackbench.experiments.ledger.location import LocationError
 from ackbench.experiments.ledger.planned import PlannedTrials
@@ -25,6 +24,7 @@ from ackbench.experiments.ledger.validation import (
     validate_trial,
     verify_files,
 )
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.results.cells import cell_results
 from ackbench.experiments.results.changed_settings import changed_settings
 from ackbench.experiments.results.client_versions import mixed_client_versions

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import InvalidLedger, digest_of
 from ackbench.experiments.ledger.moved import lift_cell_text
 from ackbench.experiments.ledger.quantities import present_column
@@ -23,6 +22,7 @@ from ackbench.experiments.ledger.results_manifest import (
     ResultsManifest,
     parse_results_manifest,
 )
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.sweep.documents import read_document
 from ackbench.experiments.sweep.folder import SweepFolder
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ackbench.experiments.errors import LedgerError, SparkError
+from ackbench.experiments.messages.errors import LedgerError, SparkError
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.errors import HarnessError, InputError, MachineError
 from ackbench.infra.jvm.runtime import java_environment, spark_java_home

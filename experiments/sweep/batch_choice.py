@@ -19,8 +19,8 @@ from typing import Annotated, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from ackbench.experiments.errors import StorageError
 from ackbench.experiments.ledger.location import Location
+from ackbench.experiments.messages.errors import StorageError
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.sweep.published import storage_errors
 from ackbench.experiments.sweep.trial_lock import (

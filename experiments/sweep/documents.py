@@ -10,13 +10,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import InvalidLedger
 from ackbench.experiments.ledger.trial_manifest import (
     TRIAL_MANIFEST,
     TrialManifest,
     parse_trial_manifest,
 )
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.paths import read_small_file
 

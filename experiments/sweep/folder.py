@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from ackbench.experiments.errors import LedgerError, UnknownName
 from ackbench.experiments.ledger.digests import InvalidLedger, with_digest, without_digest
 from ackbench.experiments.ledger.documents import why_unreadable, with_version
 from ackbench.experiments.ledger.planned import PLAN, PlannedTrials, parse_planned, read_planned
 from ackbench.experiments.ledger.terms import LEDGER_VERSION, READABLE_VERSIONS, other_version
 from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST, Frozen, TrialManifest
+from ackbench.experiments.messages.errors import LedgerError, UnknownName
 from ackbench.experiments.sweep.documents import read_document, read_note, read_trial_manifest
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 from ackbench.infra.machine.files import replace_file

@@ -17,7 +17,7 @@ from typing import IO, Final, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.sweep.documents import read_document
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.errors import InputError, MachineError, WaitTimeout

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.errors import LedgerError, UnknownName
 from ackbench.experiments.ledger.planned import PLAN
+from ackbench.experiments.messages.errors import LedgerError, UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean, format_value
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.home import Home

@@ -11,8 +11,8 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.planned import PLAN
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.sweep.documents import read_document, read_note
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.files import exclusive_lock, replace_file

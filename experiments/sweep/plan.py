@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 from pydantic.dataclasses import dataclass
 
-from ackbench.experiments.errors import ExperimentError, LedgerError
 from ackbench.experiments.ledger.moved import lift_cluster
 from ackbench.experiments.ledger.planned import Composition, FaultRequest
 from ackbench.experiments.ledger.terms import LEDGER_VERSION
@@ -24,6 +23,7 @@ from ackbench.experiments.ledger.trial_manifest import (
     Role,
     Scalar,
 )
+from ackbench.experiments.messages.errors import ExperimentError, LedgerError
 from ackbench.experiments.messages.phrases import format_count, format_list, format_value
 from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind, traits_of
 from ackbench.experiments.sweep.cluster_kinds import CLUSTER_KINDS, ClusterTraits

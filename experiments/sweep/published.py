@@ -16,7 +16,6 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ackbench.experiments.errors import LedgerError, StorageError, UnknownName
 from ackbench.experiments.ledger.digests import InvalidLedger
 from ackbench.experiments.ledger.documents import why_unreadable, without_version
 from ackbench.experiments.ledger.location import Location, LocationError, is_uri, open_location
@@ -24,6 +23,7 @@ from ackbench.experiments.ledger.planned import PLAN
 from ackbench.experiments.ledger.result_tables import RESULTS
 from ackbench.experiments.ledger.results_manifest import RESULTS_MANIFEST
 from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST, Frozen, parse_trial_manifest
+from ackbench.experiments.messages.errors import LedgerError, StorageError, UnknownName
 from ackbench.experiments.sweep.documents import read_document
 from ackbench.experiments.sweep.folder import DAG_RUN, FAILED, PARTIAL, REASON, SweepFolder
 from ackbench.experiments.sweep.lock import is_run_by_another

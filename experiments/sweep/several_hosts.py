@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from ackbench.experiments.errors import StorageError, UnknownName
 from ackbench.experiments.ledger.digests import with_digest, without_digest
 from ackbench.experiments.ledger.location import Location, open_location
 from ackbench.experiments.ledger.planned import PLAN
 from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST
+from ackbench.experiments.messages.errors import StorageError, UnknownName
 from ackbench.experiments.messages.phrases import format_list
 from ackbench.experiments.sweep.documents import read_document, read_note
 from ackbench.experiments.sweep.folder import (

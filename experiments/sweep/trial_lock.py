@@ -16,10 +16,10 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ackbench.experiments.errors import StorageError, TrialFailed
 from ackbench.experiments.ledger.documents import why_unreadable, with_version, without_version
 from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.messages.errors import StorageError, TrialFailed
 from ackbench.experiments.sweep.published import storage_errors
 from ackbench.infra.errors import InputError, WaitTimeout
 from ackbench.infra.machine.identity import MachineIdentity

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackbench.experiments.errors import CrcMismatch
 from ackbench.experiments.ledger.terms import ACKED
 from ackbench.experiments.ledger.trial_manifest import Replay
+from ackbench.experiments.messages.errors import CrcMismatch
 from ackbench.experiments.sweep.retention import KEEP_ALL
 from ackbench.experiments.trial.clients.consumer.final_read import read_log
 from ackbench.experiments.trial.clients.consumer.replay import first_offsets_after, replay

@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from ackbench.experiments.errors import HealFailed, TrialFailed
 from ackbench.experiments.ledger.seal import seal
 from ackbench.experiments.ledger.trial_manifest import (
     ClusterAssignment,
@@ -20,6 +19,7 @@ from ackbench.experiments.ledger.trial_manifest import (
     Status,
     TrialManifest,
 )
+from ackbench.experiments.messages.errors import HealFailed, TrialFailed
 from ackbench.experiments.sweep.folder import REASON, SweepFolder
 from ackbench.experiments.sweep.host import this_host
 from ackbench.experiments.sweep.plan import TrialSpec

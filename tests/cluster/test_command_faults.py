@@ -14,8 +14,8 @@ from support.dying import during, has_happened
 from support.external_brokers import PASSWORD, VARIABLE, ExternalBrokers, external_brokers
 from support.external_sweeps import acls, left_in, run_all
 
-from ackbench.experiments.errors import ExperimentError, TrialFailed
 from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
+from ackbench.experiments.messages.errors import ExperimentError, TrialFailed
 from ackbench.experiments.orchestration import clusters
 from ackbench.experiments.planning.new_sweep import new_sweep
 from ackbench.experiments.planning.yaml_reader import dump_yaml

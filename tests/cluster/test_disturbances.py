@@ -16,8 +16,8 @@ import pytest
 from support.builders.records import a_spec
 from support.dying import during, kill_child, kill_fork, kill_node
 
-from ackbench.experiments.errors import TrialFailed
 from ackbench.experiments.ledger.trial_manifest import Keys, Status, TrialManifest
+from ackbench.experiments.messages.errors import TrialFailed
 from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.sweep.client_kinds import ClientKind
 from ackbench.experiments.sweep.documents import read_trial_manifest

@@ -13,7 +13,7 @@ import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
 from ackbench.experiments.commands.show import remarks
-from ackbench.experiments.errors import TrialFailed
+from ackbench.experiments.messages.errors import TrialFailed
 from ackbench.experiments.orchestration import steps
 from ackbench.experiments.orchestration.killed_tasks import killed_line
 from ackbench.experiments.results.read import read_results

@@ -11,7 +11,7 @@ import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 from support.set_up_home import SET_UP
 
-from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.orchestration import steps
 from ackbench.experiments.planning.yaml_reader import dump_yaml
 from ackbench.experiments.sweep.folder import SweepFolder

@@ -20,7 +20,6 @@ from hostile.fuzzing import LIMIT_S, TimeLimitExceeded, time_limit
 from support.builders.records import a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import (
     InvalidLedger,
     digest_of,
@@ -31,6 +30,7 @@ from ackbench.experiments.ledger.planned import PLAN, parse_planned
 from ackbench.experiments.ledger.results_manifest import ResultsManifest, parse_results_manifest
 from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST, parse_trial_manifest
 from ackbench.experiments.ledger.validation import validate_trial
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.results.rows import read_table
 from ackbench.experiments.trial.clients.java.log import read_java_log
 from ackbench.experiments.trial.clients.librdkafka.log import read_client_log

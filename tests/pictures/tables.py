@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from e2e.command import COMMAND
 from rich.console import Console
 
-from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.messages.phrases import wrap_line
 from ackbench.experiments.planning.catalog import load_experiment
 from ackbench.experiments.sweep.folder import SweepFolder

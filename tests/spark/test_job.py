@@ -6,9 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkContext
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.result_tables import RESULTS
 from ackbench.experiments.ledger.results_manifest import RESULTS_MANIFEST
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.results.spark_job import JAVA_OPTIONS, ensure_spark_ready, measure
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.jvm.startup_cache import spark_startup_cache

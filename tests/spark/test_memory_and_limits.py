@@ -24,10 +24,10 @@ from support.builders.sweep_folders import measured_sweep_folder
 from support.command_line import ackbench
 from support.measured import measure_planted
 
-from ackbench.experiments.errors import SparkError
 from ackbench.experiments.ledger.result_terms import ANOMALY_ROWS
 from ackbench.experiments.ledger.schema import ATTEMPTS
 from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.messages.errors import SparkError
 from ackbench.experiments.results import spark_job
 from ackbench.experiments.results.rows import read_table
 from ackbench.experiments.results.spark_job import measure

@@ -6,7 +6,7 @@ import pytest
 from pyspark import SparkContext
 from support.builders.sweep_folders import TRIAL, plant_sweep, realistic_trial
 
-from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.results.selftest.check import BREAKAGES, check
 from ackbench.experiments.results.selftest.ledger_copy import LedgerCopy
 from ackbench.experiments.results.selftest.plants import PLANTS, undisturbed_records

@@ -6,7 +6,7 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.results import spark_job
 from ackbench.experiments.results.rows import read_results_manifest
 from ackbench.experiments.results.spark_job import measure, measuring_service

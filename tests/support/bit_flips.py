@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import InvalidLedger
 from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.rows import read_table
 from ackbench.experiments.sweep.folder import SweepFolder

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
-from ackbench.experiments.errors import StorageError, UnknownName
 from ackbench.experiments.messages.columns import column_lines
+from ackbench.experiments.messages.errors import StorageError, UnknownName
 from ackbench.experiments.messages.phrases import (
     did_you_mean,
     format_bytes,

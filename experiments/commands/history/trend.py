@@ -15,8 +15,8 @@ from ackbench.experiments.commands.history.sweeps import (
     reading_store,
     store_of_history,
 )
-from ackbench.experiments.errors import NotComparable, UnknownName
 from ackbench.experiments.messages.console import console_for_results, print_text, result_table
+from ackbench.experiments.messages.errors import NotComparable, UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean, shorten
 from ackbench.experiments.messages.terminal import echo_json
 from ackbench.experiments.results.history.index import (

@@ -16,7 +16,7 @@ from ackbench.experiments.commands.api.hand_cluster import (
     running_cluster,
     start_cluster,
 )
-from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean, format_count, one_line
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.pages.live.by_hand import ClusterView, HandPage, hand_page

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
-from ackbench.experiments.errors import ClientLibraryError
+from ackbench.experiments.messages.errors import ClientLibraryError
 from ackbench.experiments.messages.phrases import format_list, one_line
 from ackbench.experiments.messages.terminal import echo
 from ackbench.infra.errors import AckbenchError, MachineError

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.documents import why_unreadable, without_version
 from ackbench.experiments.ledger.trial_manifest import Frozen, Status
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.messages.markdown import code_block, escaped
 from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.orchestration.tracking.cell_runs import cell_runs

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.errors import LedgerError, UnknownName
 from ackbench.experiments.ledger.digests import InvalidLedger
 from ackbench.experiments.ledger.planned import PlannedTrials
 from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
+from ackbench.experiments.messages.errors import LedgerError, UnknownName
 from ackbench.experiments.pages.live.trial import LiveTrial, TrialFollower
 from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder

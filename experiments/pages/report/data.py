@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import require_regular_file
 from ackbench.experiments.ledger.result_tables import HISTOGRAM
 from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.results.cells import cell_key
 from ackbench.experiments.results.lessons.finding import Finding
 from ackbench.experiments.results.lessons.of_sweep import finding_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.planning.clients.programs import found_command
 from ackbench.experiments.planning.clients.rules import ClientRules, rules_of

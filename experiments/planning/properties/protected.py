@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final
 
-from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.infra.errors import InputError
 from ackbench.infra.kafka.secrets import is_literal_secret, is_security_property, resolve_references
 

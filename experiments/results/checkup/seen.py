@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.trial_manifest import Frozen, Status
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.planning.clients.rules import canonical_acks
 from ackbench.experiments.results.checkup.configuration import Configuration
 from ackbench.experiments.sweep.lookup import list_sweeps

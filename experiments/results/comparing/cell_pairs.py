@@ -6,8 +6,8 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from ackbench.experiments.errors import NotComparable
 from ackbench.experiments.ledger.trial_manifest import Cell
+from ackbench.experiments.messages.errors import NotComparable
 from ackbench.experiments.results.models import CellResult
 from ackbench.experiments.results.trials import NOT_SET, settings_of_trial
 from ackbench.experiments.sweep.plan import Plan, TrialSpec

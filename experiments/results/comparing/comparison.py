@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 
 from pydantic import computed_field
 
-from ackbench.experiments.errors import NotComparable
 from ackbench.experiments.ledger.trial_manifest import Frozen, Role
+from ackbench.experiments.messages.errors import NotComparable
 from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.comparing.cell_pairs import (
     Pair,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from ackbench.experiments.errors import NotComparable
 from ackbench.experiments.ledger.trial_manifest import Role, Status
+from ackbench.experiments.messages.errors import NotComparable
 from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.comparing.comparison import ComparedCell, Comparison
 from ackbench.experiments.results.comparing.differences import Difference, exceeds_with

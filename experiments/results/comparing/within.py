@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from ackbench.experiments.errors import NotComparable, UnknownName
 from ackbench.experiments.ledger.trial_manifest import Frozen, Scalar
+from ackbench.experiments.messages.errors import NotComparable, UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean, format_count
 from ackbench.experiments.results.comparing.cell_pairs import experiment_cells, pair_cells_except
 from ackbench.experiments.results.comparing.comparison import (

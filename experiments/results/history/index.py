@@ -8,8 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ackbench.experiments.errors import UnknownName
 from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.results.history.kept import (
     completed,

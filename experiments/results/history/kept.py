@@ -8,7 +8,7 @@ from typing import Final, TypeGuard
 
 from pydantic import ValidationError
 
-from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.results.history.store import SummaryStore
 from ackbench.experiments.results.history.summary import (
     SUMMARY_FORMAT,

@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from ackbench.experiments.errors import LedgerError, UnknownName
 from ackbench.experiments.ledger.location import Location, open_location
 from ackbench.experiments.ledger.result_tables import RESULTS
 from ackbench.experiments.ledger.trial_manifest import Cell
+from ackbench.experiments.messages.errors import LedgerError, UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean, format_list, one_line
 from ackbench.experiments.results.columns import (
     CELL_COLUMNS,

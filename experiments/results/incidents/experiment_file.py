@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.messages.visible import visible
 from ackbench.experiments.planning.axes import SET_BY_ACKBENCH, Scope

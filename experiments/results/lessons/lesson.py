@@ -17,8 +17,8 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Frozen, Scalar
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.catalog import FINDINGS, check_finding

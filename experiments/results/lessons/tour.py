@@ -15,9 +15,9 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ackbench.experiments.errors import LedgerError, UnknownName
 from ackbench.experiments.ledger.documents import why_unreadable, with_version, without_version
 from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.messages.errors import LedgerError, UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.planning.catalog import catalog_experiments, load_experiment
 from ackbench.experiments.planning.experiment import Experiment

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.result_terms import QUANTILES, Fate, Phase
 from ackbench.experiments.ledger.terms import LEDGER_VERSION
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.results.rows import read_table
 from ackbench.experiments.results.selftest.ledger_copy import LedgerCopy
 from ackbench.experiments.results.selftest.plants import (

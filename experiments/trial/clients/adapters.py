@@ -19,8 +19,8 @@ from typing import Final
 
 from pydantic import Field
 
-from ackbench.experiments.errors import ClientLibraryError, ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.messages.errors import ClientLibraryError, ExperimentError
 from ackbench.experiments.messages.phrases import format_list, format_value
 from ackbench.experiments.sweep.client_kinds import ClientKind
 from ackbench.infra.errors import MachineError

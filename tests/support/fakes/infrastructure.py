@@ -12,9 +12,9 @@ from pathlib import Path
 from support.builders.records import a_spec, no_rows, record_of
 from support.fakes.cluster import MemoryCluster
 
-from ackbench.experiments.errors import HealFailed, TrialFailed
 from ackbench.experiments.ledger.seal import seal
 from ackbench.experiments.ledger.trial_manifest import ClusterAssignment, TrialManifest
+from ackbench.experiments.messages.errors import HealFailed, TrialFailed
 from ackbench.experiments.orchestration.clusters import AssignedCluster
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Plan, TrialSpec

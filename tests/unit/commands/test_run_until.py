@@ -10,8 +10,8 @@ import pytest
 from support.fakes.client_rules import RULES
 
 from ackbench.experiments.commands.run_until import RepeatLimits, limited, repeats_needed, too_wide
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Cell
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.planning.cells import cell_key
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import extend_plan, plan

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from support.builders.result_tables import write_results
 from support.builders.sweep_folders import plant_sweep, realistic_trial
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger import documents
 from ackbench.experiments.ledger.digests import InvalidLedger, with_digest, without_digest
 from ackbench.experiments.ledger.documents import (
@@ -28,6 +27,7 @@ from ackbench.experiments.ledger.planned import parse_planned
 from ackbench.experiments.ledger.results_manifest import ResultsManifest, parse_results_manifest
 from ackbench.experiments.ledger.terms import LEDGER_VERSION
 from ackbench.experiments.ledger.trial_manifest import parse_trial_manifest
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.orchestration.tracking.store import (
     TRACKED_FILE,
     TrackedSweep,

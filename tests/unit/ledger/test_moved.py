@@ -6,7 +6,6 @@ import pytest
 from pydantic import ValidationError
 from support.builders.flat_loads import FLAT, NEW_PLACES
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.moved import (
     lift_cell,
     lift_label,
@@ -15,6 +14,7 @@ from ackbench.experiments.ledger.moved import (
     moved_axis,
 )
 from ackbench.experiments.ledger.trial_manifest import KeyOptions
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.overrides import Overrides, apply_overrides
 from ackbench.experiments.planning.planner import plan

@@ -11,9 +11,9 @@ import pytest
 from support.builders.records import a_spec, no_rows, record_of
 from support.fakes.infrastructure import FakeInfrastructure
 
-from ackbench.experiments.errors import HealFailed, NotPublished, StorageError, TrialFailed
 from ackbench.experiments.ledger.location import open_location
 from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.messages.errors import HealFailed, NotPublished, StorageError, TrialFailed
 from ackbench.experiments.orchestration import batches, step_context, steps
 from ackbench.experiments.orchestration.batches import (
     batches_of,

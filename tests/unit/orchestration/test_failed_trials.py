@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
-from ackbench.experiments.errors import TrialFailed
+from ackbench.experiments.messages.errors import TrialFailed
 from ackbench.experiments.orchestration import step_context, steps, trials
 from ackbench.experiments.sweep import folder
 from ackbench.experiments.sweep.folder import SweepFolder

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
-from ackbench.experiments.errors import UnknownName
 from ackbench.experiments.ledger.location import open_location
+from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.orchestration import batches, step_context, steps
 from ackbench.experiments.orchestration.sweep_links import asset_extra, link_of, stored_page
 from ackbench.experiments.orchestration.task_hosts import task_hosts

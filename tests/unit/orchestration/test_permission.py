@@ -14,8 +14,8 @@ from support.command_line import ackbench
 from support.fakes.cluster import MemoryCluster
 from support.fakes.infrastructure import FakeInfrastructure
 
-from ackbench.experiments.errors import ExperimentError, LedgerError
 from ackbench.experiments.ledger.location import open_location
+from ackbench.experiments.messages.errors import ExperimentError, LedgerError
 from ackbench.experiments.orchestration import batches, clusters, step_context, steps
 from ackbench.experiments.planning.new_sweep import new_sweep
 from ackbench.experiments.planning.yaml_reader import dump_yaml

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ackbench.experiments.errors import ExperimentError, UnknownName
+from ackbench.experiments.messages.errors import ExperimentError, UnknownName
 from ackbench.experiments.orchestration.request import (
     EXPERIMENTS_VARIABLE,
     SETTING_PATTERN,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
-from ackbench.experiments.errors import HealFailed, NotPublished, StorageError
 from ackbench.experiments.ledger.location import Location, open_location
+from ackbench.experiments.messages.errors import HealFailed, NotPublished, StorageError
 from ackbench.experiments.orchestration import services, step_context, steps, trials
 from ackbench.experiments.results import spark_job
 from ackbench.experiments.results.history import warehouse

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Scalar
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.planning import new_sweep as new_sweep_module
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.new_sweep import new_sweep, plan_new_sweep

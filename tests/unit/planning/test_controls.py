@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from support.fakes.client_rules import RULES
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Role
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.planning.catalog import catalog_experiments, load_experiment
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan

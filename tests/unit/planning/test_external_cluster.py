@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Role
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.planning.experiment import Experiment, parse_experiment
 from ackbench.experiments.planning.external_cluster import (
     as_reported,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.command_line import ackbench
 
-from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.orchestration.request import SweepRequest
 from ackbench.experiments.planning.catalog import catalog_experiments, load_experiment
 from ackbench.experiments.planning.experiment import parse_experiment

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.command_line import ackbench
 
-from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.new_sweep import new_sweep
 from ackbench.experiments.planning.overrides import Overrides, apply_overrides, parse_override

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.sweep.plan import Plan

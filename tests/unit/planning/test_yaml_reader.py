@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.planning.yaml_reader import (
     _FastLoader,
     _PlainLoader,
@@ -120,7 +120,7 @@ def test_a_deeply_nested_text_is_refused_in_a_process_that_goes_on(text: str) ->
     """A parser that recurses in C would end the process."""
     code = (
         "import sys\n"
-        "from ackbench.experiments.errors import ExperimentError\n"
+        "from ackbench.experiments.messages.errors import ExperimentError\n"
         "from ackbench.experiments.planning.yaml_reader import parse_yaml\n"
         "try:\n    parse_yaml(sys.stdin.read(), 'mine.yaml')\n"
         "except ExperimentError as error:\n    print(error)\n"

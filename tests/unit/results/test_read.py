@@ -14,7 +14,6 @@ from support.builders.records import a_record, a_spec
 from support.builders.result_tables import write_results
 from support.golden_files import GoldenFiles, Says
 
-from ackbench.experiments.errors import LedgerError, UnknownName
 from ackbench.experiments.ledger.digests import with_digest
 from ackbench.experiments.ledger.quantities import CELL_FIELDS, TRIAL_FIELDS, QuantityField
 from ackbench.experiments.ledger.result_tables import (
@@ -27,6 +26,7 @@ from ackbench.experiments.ledger.result_tables import (
 )
 from ackbench.experiments.ledger.terms import LEDGER_VERSION
 from ackbench.experiments.ledger.trial_manifest import Cell, FaultEvidence, Phases, Status
+from ackbench.experiments.messages.errors import LedgerError, UnknownName
 from ackbench.experiments.results.judgements import named_records
 from ackbench.experiments.results.read import SweepResults, read_results
 from ackbench.experiments.results.trials import LATE_MS, lateness_p99_ms

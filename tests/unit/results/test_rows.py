@@ -12,9 +12,9 @@ import pytest
 from support.builders.records import a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.quantities import FORMER_COLUMNS
 from ackbench.experiments.ledger.result_tables import HISTOGRAM
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.results.rows import (
     TrialRows,
     large_table_by_trial,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.records import a_spec
 
-from ackbench.experiments.errors import StorageError
 from ackbench.experiments.ledger.location import Location, open_location
+from ackbench.experiments.messages.errors import StorageError
 from ackbench.experiments.sweep import batch_choice
 from ackbench.experiments.sweep.batch_choice import (
     in_order,

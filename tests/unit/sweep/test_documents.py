@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow.fs as pafs
 import pytest
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import InvalidLedger, digest_file
 from ackbench.experiments.ledger.location import LocationError, open_location
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.ledger.validation import validate_trial
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.sweep.documents import read_document, read_note, read_trial_manifest
 
 

@@ -12,9 +12,9 @@ from support.builders.sweep_folders import measured_sweep_folder
 
 from ackbench.experiments.commands.api.sweeps import Sweep
 from ackbench.experiments.commands.show import remarks
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.pages.live.sweep import SweepFollower
 from ackbench.experiments.pages.report.data import read_report_data
 from ackbench.experiments.pages.report.page import render_page

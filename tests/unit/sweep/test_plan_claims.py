@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from support.command_line import ackbench
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Cell
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.planning.catalog import catalog_experiments, finding_names
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.planner import plan

@@ -12,10 +12,10 @@ import pytest
 from support.builders.records import a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
-from ackbench.experiments.errors import LedgerError, StorageError, UnknownName
 from ackbench.experiments.ledger.documents import without_version
 from ackbench.experiments.ledger.location import Location, LocationError, open_location
 from ackbench.experiments.ledger.validation import sealed_folders
+from ackbench.experiments.messages.errors import LedgerError, StorageError, UnknownName
 from ackbench.experiments.pages.report.data import read_report_data
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder

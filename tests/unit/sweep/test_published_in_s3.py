@@ -13,7 +13,7 @@ from support.builders.sweep_folders import measured_sweep_folder
 from support.command_line import ackbench
 from support.object_store import ObjectStore, object_store
 
-from ackbench.experiments.errors import StorageError, UnknownName
+from ackbench.experiments.messages.errors import StorageError, UnknownName
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.published import fetch_sweep, open_store, publish_sweep

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ackbench.experiments.errors import StorageError
 from ackbench.experiments.ledger.location import Location, open_location
+from ackbench.experiments.messages.errors import StorageError
 from ackbench.experiments.sweep import trial_lock
 from ackbench.experiments.sweep.trial_lock import (
     LockLost,

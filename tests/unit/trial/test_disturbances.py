@@ -18,8 +18,8 @@ from support.builders.records import a_spec
 from support.fakes.cluster import MemoryCluster, MemoryMetadataPoller
 from support.fakes.trial_clients import FakeTrialClients
 
-from ackbench.experiments.errors import TrialFailed
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Status, TrialManifest
+from ackbench.experiments.messages.errors import TrialFailed
 from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest

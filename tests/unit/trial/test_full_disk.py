@@ -16,7 +16,7 @@ from pathlib import Path
 from support.builders.records import a_spec
 from support.builders.sweep_folders import realistic_trial
 from support.fakes.cluster import MemoryCluster
-from ackbench.experiments.errors import TrialFailed
+from ackbench.experiments.messages.errors import TrialFailed
 from ackbench.experiments.trial.events.journal import Journal
 from ackbench.experiments.ledger.seal import seal
 from ackbench.experiments.sweep.folder import SweepFolder

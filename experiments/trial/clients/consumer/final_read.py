@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from ackbench.experiments.errors import CrcMismatch
 from ackbench.experiments.ledger.schema import LOG
+from ackbench.experiments.messages.errors import CrcMismatch
 from ackbench.experiments.trial.clients.consumer.reads import ReadRow, to_log_table
 from ackbench.experiments.trial.clients.librdkafka.library import (
     AUTHORIZATION_ERRORS,

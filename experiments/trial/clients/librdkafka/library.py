@@ -19,7 +19,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from ackbench.experiments.errors import ClientLibraryError
+from ackbench.experiments.messages.errors import ClientLibraryError
 from ackbench.experiments.trial.clients.librdkafka.library_file import (
     LIBRARY_VARIABLE,
     library_path,

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.errors import ClientLibraryError
+from ackbench.experiments.messages.errors import ClientLibraryError
 from ackbench.infra.machine.home import INSTALL
 
 LIBRARY_VARIABLE: Final = "ACKBENCH_LIBRDKAFKA"

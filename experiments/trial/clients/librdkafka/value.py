@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ackbench.experiments.errors import ClientLibraryError
+from ackbench.experiments.messages.errors import ClientLibraryError
 from ackbench.experiments.trial.clients.librdkafka.compiled import compiled, types
 from ackbench.experiments.trial.clients.record import layout
 from ackbench.experiments.trial.clients.record.layout import MAX_TEXT_PRODUCERS

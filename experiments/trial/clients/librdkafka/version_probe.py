@@ -13,7 +13,7 @@ import sys
 from ctypes import CFUNCTYPE, POINTER, c_void_p, cast
 from typing import Final
 
-from ackbench.experiments.errors import ClientLibraryError
+from ackbench.experiments.messages.errors import ClientLibraryError
 from ackbench.experiments.trial.clients.librdkafka.library import (
     COPY_PAYLOAD,
     NO_ERROR,

@@ -22,8 +22,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ackbench.experiments.errors import ClientLibraryError, ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.messages.errors import ClientLibraryError, ExperimentError
 from ackbench.experiments.messages.phrases import format_list, format_value, one_line
 from ackbench.experiments.trial.clients.librdkafka.library_file import LIBRARY_VARIABLE
 from ackbench.experiments.trial.clients.librdkafka.properties import Scope

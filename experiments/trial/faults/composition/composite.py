@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import did_you_mean, format_value
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.sweep.plan import ClusterNeed, FaultRequest

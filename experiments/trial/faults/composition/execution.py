@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from ackbench.experiments.errors import HealFailed
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
+from ackbench.experiments.messages.errors import HealFailed
 from ackbench.experiments.sweep.plan import FaultRequest
 from ackbench.experiments.trial.events.journal import Event
 from ackbench.experiments.trial.faults import FAULTS

@@ -16,8 +16,8 @@ from typing import Final, NoReturn
 
 from pydantic_core import from_json
 
-from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Scalar
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.sweep.plan import Composition, FaultRequest
 from ackbench.experiments.trial.faults import FAULTS

@@ -14,8 +14,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar, get_args
 
-from ackbench.experiments.errors import HealFailed
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Scalar
+from ackbench.experiments.messages.errors import HealFailed
 from ackbench.experiments.messages.phrases import format_list, plural
 from ackbench.experiments.trial.events.clock import monotonic_s, now_ns
 from ackbench.experiments.trial.events.journal import Event, Journal

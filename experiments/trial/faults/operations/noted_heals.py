@@ -16,9 +16,9 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.documents import why_unreadable, with_version, without_version
 from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.messages.phrases import one_line, shorten
 from ackbench.experiments.sweep.documents import read_document
 from ackbench.infra.errors import HarnessError

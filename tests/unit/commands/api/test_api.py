@@ -14,7 +14,7 @@ from support.builders.sweep_folders import measured_sweep_folder
 from support.golden_files import GoldenFiles
 
 import ackbench
-from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.sweep.plan import FaultRequest
 from ackbench.infra.machine.home import REPOSITORY, Home
 

@@ -19,7 +19,7 @@ from support.builders.sweeps import (
 )
 from support.golden_files import Says
 
-from ackbench.experiments.errors import NotComparable
+from ackbench.experiments.messages.errors import NotComparable
 from ackbench.experiments.pages.report.comparison_page import render_comparison
 from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
 from ackbench.experiments.results.comparing.comparison import ComparedSweep, Comparison, compare

@@ -10,8 +10,8 @@ import pytest
 from support.builders.sweeps import Truth, a_cell, measured_sweep
 from support.golden_files import Says
 
-from ackbench.experiments.errors import NotComparable, UnknownName
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
+from ackbench.experiments.messages.errors import NotComparable, UnknownName
 from ackbench.experiments.pages.report.changes import MAX_SHOWN, changes_view
 from ackbench.experiments.pages.report.comparison_page import render_comparison
 from ackbench.experiments.pages.report.drawing import set_matplotlib_cache

@@ -18,7 +18,7 @@ from support.builders.records import a_record, a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
 from ackbench.experiments.commands.cli import cli
-from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.messages.phrases import format_bytes
 from ackbench.experiments.results.history import summarize as summaries
 from ackbench.experiments.results.history.index import (

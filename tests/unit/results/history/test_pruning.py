@@ -15,8 +15,8 @@ from support.builders.nights import BEGIN_S, DAY_S
 from support.golden_files import Says
 
 from ackbench.experiments.commands.history.prune import prune_by_request
-from ackbench.experiments.errors import UnknownName
 from ackbench.experiments.ledger.digests import with_digest
+from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.orchestration.history import delete_history
 from ackbench.experiments.results.history.index import SweepState, index
 from ackbench.experiments.results.history.pins import pin, pinned_sweeps, unpin

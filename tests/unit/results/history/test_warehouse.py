@@ -15,8 +15,8 @@ from support.builders.result_tables import loss_counts
 from support.builders.sweep_folders import measured_sweep_folder
 
 import ackbench
-from ackbench.experiments.errors import LedgerError, StorageError, UnknownName
 from ackbench.experiments.ledger.location import Location, LocationError, open_location
+from ackbench.experiments.messages.errors import LedgerError, StorageError, UnknownName
 from ackbench.experiments.results.history import warehouse
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder

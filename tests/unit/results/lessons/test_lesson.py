@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.builders.findings import a_trial, finding_input_of_trials
 
-from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.planning.yaml_reader import dump_yaml
 from ackbench.experiments.results.lessons import lesson as lesson_module
 from ackbench.experiments.results.lessons.evaluation import find

@@ -9,7 +9,7 @@ from support.builders.findings import finding_input, planted_truth
 from support.command_line import ackbench
 
 from ackbench.experiments.commands.tour import fetch_ahead
-from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.pages.report.chapters import chapter_lines
 from ackbench.experiments.pages.report.finding_plots import plot_chart
 from ackbench.experiments.pages.report.tour_page import ClaimResult, write_tour_page

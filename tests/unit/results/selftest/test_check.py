@@ -17,9 +17,9 @@ from support.bit_flips import damage_found_by_measure
 from support.builders.sweep_folders import TRIAL, plant_sweep, realistic_trial
 from support.command_line import ackbench
 
-from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.trial_manifest import Status
 from ackbench.experiments.ledger.validation import optional_tables, validate_trial
+from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.results.selftest.check import BREAKAGES, BrokenLedger, _compared
 from ackbench.experiments.results.selftest.check import TRIAL as BROKEN
 from ackbench.experiments.results.selftest.ledger_copy import LedgerCopy

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ackbench.experiments.errors import ClientLibraryError, ExperimentError
+from ackbench.experiments.messages.errors import ClientLibraryError, ExperimentError
 from ackbench.experiments.trial.clients import adapters as module
 from ackbench.experiments.trial.clients.adapters import (
     ADAPTERS,

@@ -11,9 +11,9 @@ from typing import cast
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from ackbench.experiments.errors import HealFailed
 from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
+from ackbench.experiments.messages.errors import HealFailed
 from ackbench.experiments.sweep.plan import FaultRequest
 from ackbench.experiments.trial.clients.group.groups import ConsumerGroup, ConsumerGroups
 from ackbench.experiments.trial.clients.interface import ClientProcesses

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ackbench.experiments.errors import ClientLibraryError
+from ackbench.experiments.messages.errors import ClientLibraryError
 from ackbench.experiments.trial.clients.librdkafka import library
 from ackbench.experiments.trial.clients.librdkafka.client import Client
 from ackbench.experiments.trial.clients.librdkafka.library_file import library_path

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.wheels import make_wheel, offer_installed, use_only
 
-from ackbench.experiments.errors import ClientLibraryError, ExperimentError
+from ackbench.experiments.messages.errors import ClientLibraryError, ExperimentError
 from ackbench.experiments.planning.clients.rules import librdkafka_rules
 from ackbench.experiments.trial.clients.librdkafka import library, versions
 from ackbench.infra.errors import MachineError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from ackbench.experiments.errors import HealFailed
 from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Status
+from ackbench.experiments.messages.errors import HealFailed
 from ackbench.experiments.sweep.plan import Composition, FaultRequest
 from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.events.journal import Event, Journal

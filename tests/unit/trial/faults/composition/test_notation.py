@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.fakes.client_rules import RULES
 
-from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.overrides import Overrides, apply_overrides, parse_override
 from ackbench.experiments.planning.planner import plan
