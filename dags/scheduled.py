@@ -18,12 +18,12 @@ from airflow.sdk import dag, task
 from airflow.sdk.definitions.dag import DAG
 
 from ackbench.dags.tasks import failing_in_one_line, sweep_dag
-from ackbench.experiments.catalog import catalog_files
 from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_value, one_line
 from ackbench.experiments.messages.visible import visible
 from ackbench.experiments.orchestration.request import offered_files
-from ackbench.experiments.planning.catalog import read_experiment
+from ackbench.experiments.planning.catalog import catalog_files
+from ackbench.experiments.planning.catalog.loading import read_experiment
 from ackbench.experiments.planning.experiment import Experiment
 
 PREFIX: Final = "ackbench_"

@@ -26,7 +26,7 @@ Lost records are a result, not a failure: a task fails only if the harness could
 # Airflow parses only files that contain the words "airflow" and "dag"
 # (`core.dag_discovery_safe_mode`).
 from ackbench.dags.tasks import sweep_dag
-from ackbench.experiments.catalog import as_markdown
+from ackbench.experiments.planning.catalog import as_markdown
 
 ackbench_sweep = sweep_dag(
     "ackbench_sweep",

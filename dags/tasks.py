@@ -16,9 +16,9 @@ from airflow.sdk import Asset, BaseOperatorLink, dag, get_current_context, task
 from airflow.sdk.definitions.dag import DAG
 from airflow.sdk.exceptions import AirflowSkipException
 
-from ackbench.experiments.catalog import catalog_names
 from ackbench.experiments.messages.log_records import keep_log_records_visible
 from ackbench.experiments.orchestration.request import offered_files, trigger_form
+from ackbench.experiments.planning.catalog import catalog_names
 from ackbench.experiments.trial.faults import FAULTS
 from ackbench.infra.airflow.environment import EMBEDDED, MACHINE_POOL
 from ackbench.infra.errors import AckbenchError

@@ -15,7 +15,7 @@ from ackbench.experiments.messages.console import console_for_results, print_tex
 from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.messages.terminal import echo_json
 from ackbench.experiments.planning.capacity import resource_needs
-from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.catalog.loading import load_experiment
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.extents import extent_of
 from ackbench.experiments.planning.new_sweep import PlannedSweep, plan_experiment, refuse_empty

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.table import Table
 
-from ackbench.experiments.catalog import ExperimentExtent, catalog_names, stored_extents
 from ackbench.experiments.messages.console import console_for_results
+from ackbench.experiments.planning.catalog import ExperimentExtent, catalog_names, stored_extents
 
 
 def list_experiments() -> int:

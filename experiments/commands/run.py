@@ -36,7 +36,7 @@ from ackbench.experiments.messages.terminal import echo_error
 from ackbench.experiments.orchestration.permission import check_plan, plan_to_run
 from ackbench.experiments.orchestration.tracking.server_access import check_server
 from ackbench.experiments.pages.live.process import WITHOUT_METRICS, LiveOptions, live_page
-from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.catalog.loading import load_experiment
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.new_sweep import (
     check_machine,

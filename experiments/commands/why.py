@@ -12,7 +12,7 @@ from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean, format_count, list_some
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.planning.axes import STRUCTURE_AXES, full_name
-from ackbench.experiments.planning.catalog import catalog_experiments
+from ackbench.experiments.planning.catalog.loading import catalog_experiments
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.results.checkup.files.found import SCOPES
 from ackbench.experiments.results.checkup.files.names import names_of

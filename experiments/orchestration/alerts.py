@@ -24,7 +24,7 @@ from ackbench.experiments.messages.visible import visible
 from ackbench.experiments.orchestration.request import SweepRequest
 from ackbench.experiments.orchestration.step_context import sweep_named
 from ackbench.experiments.orchestration.sweep_links import site_page, stored_page
-from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.catalog.loading import load_experiment
 from ackbench.experiments.planning.field_types import void_limit
 from ackbench.experiments.planning.yaml_reader import read_yaml
 from ackbench.experiments.results.history.index import IndexFilter, index

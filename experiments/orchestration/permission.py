@@ -17,7 +17,7 @@ from ackbench.experiments.orchestration.plan_needs import (
     refuse_without_permission,
 )
 from ackbench.experiments.orchestration.request import EXPERIMENTS_VARIABLE, offered_files
-from ackbench.experiments.planning.catalog import read_experiment
+from ackbench.experiments.planning.catalog.loading import read_experiment
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.own_plans import is_own

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ackbench.experiments.catalog import catalog_names, stored_extents
 from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.messages.errors import ExperimentError, UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean, format_value
 from ackbench.experiments.messages.validation import describe_validation_error
+from ackbench.experiments.planning.catalog import catalog_names, stored_extents
 from ackbench.experiments.planning.overrides import Overrides, parse_override
 from ackbench.experiments.planning.yaml_reader import parse_values
 from ackbench.experiments.sweep.client_kinds import LIBRARIES

@@ -58,7 +58,7 @@ def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
     from ackbench.experiments.orchestration.plan_needs import references_in
     from ackbench.experiments.orchestration.request import SweepRequest
     from ackbench.experiments.orchestration.tracking.server_access import check_server
-    from ackbench.experiments.planning.catalog import load_experiment
+    from ackbench.experiments.planning.catalog.loading import load_experiment
     from ackbench.experiments.planning.new_sweep import new_sweep
 
     begin_step("plan")

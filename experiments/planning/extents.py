@@ -1,14 +1,14 @@
 """The size of an experiment: cells, trials and minutes.
 
-`python -m ackbench.experiments.planning.extents` (`make extents`) plans the catalogue, and stores
-the extents beside it.
+`make extents` plans the catalogue, and stores the extents beside it.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from ackbench.experiments.catalog import (
+from ackbench.experiments.messages.phrases import list_some
+from ackbench.experiments.planning.catalog import (
     EXTENTS,
     ExperimentExtent,
     StoredExtent,
@@ -16,8 +16,7 @@ from ackbench.experiments.catalog import (
     catalog_names,
     digest_of_file,
 )
-from ackbench.experiments.messages.phrases import list_some
-from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.catalog.loading import load_experiment
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.new_sweep import plan_experiment
 from ackbench.experiments.sweep.cell_names import axis_name, cell_sort_key, values_of, varying_axes

@@ -12,7 +12,7 @@ from typing import Final
 from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_count, one_line
 from ackbench.experiments.planning.capacity import resource_needs
-from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.catalog.loading import load_experiment
 from ackbench.experiments.planning.clients.requested import clients_of
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.external_cluster import as_reported, check_commands

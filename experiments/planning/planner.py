@@ -23,7 +23,7 @@ from ackbench.experiments.planning.axes import (
     known_names,
     resolve_name,
 )
-from ackbench.experiments.planning.catalog import check_finding
+from ackbench.experiments.planning.catalog.loading import check_finding
 from ackbench.experiments.planning.cells import axis_places, cell_key, expand_cells
 from ackbench.experiments.planning.client_settings import client_settings
 from ackbench.experiments.planning.clients.requested import rules_of_all_clients

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from ackbench.experiments.catalog import catalog_names
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.messages.phrases import format_count, format_list
+from ackbench.experiments.planning.catalog import catalog_names
 from ackbench.experiments.sweep.plan import ClusterNeed, Plan
 from ackbench.experiments.sweep.progress import format_duration_with_units
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from ackbench.experiments.catalog import as_markdown, catalog_names, stored_extents
 from ackbench.experiments.orchestration.request import SweepRequest
-from ackbench.experiments.planning.catalog import catalog_experiments
+from ackbench.experiments.planning.catalog import as_markdown, catalog_names, stored_extents
+from ackbench.experiments.planning.catalog.loading import catalog_experiments
 from ackbench.experiments.trial.faults import FAULTS
 from ackbench.infra.airflow.environment import DAGS_FOLDER, EMBEDDED, MACHINE_POOL
 from ackbench.infra.machine.home import Home

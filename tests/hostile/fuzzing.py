@@ -16,8 +16,8 @@ from typing import Final
 
 from hostile.figures import Figures
 
-from ackbench.experiments.catalog import CATALOG
 from ackbench.experiments.planning.capacity import resource_needs
+from ackbench.experiments.planning.catalog import CATALOG
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.planning.yaml_reader import parse_yaml

@@ -26,7 +26,7 @@ from rich.console import Console
 
 from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.messages.phrases import wrap_line
-from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.catalog.loading import load_experiment
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import find_sweep
 from ackbench.infra.machine.home import Home

@@ -194,7 +194,7 @@ def _cores(home: Home) -> DoctorCheck:
 
 def _room(home: Home) -> str:
     from ackbench.experiments.planning.capacity import resource_needs
-    from ackbench.experiments.planning.catalog import load_experiment
+    from ackbench.experiments.planning.catalog.loading import load_experiment
     from ackbench.experiments.planning.planner import plan
 
     needs, machine = (

@@ -11,7 +11,7 @@ from ackbench.experiments.pages.report.charts import Chart
 from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
 from ackbench.experiments.pages.report.finding_plots import plot_chart
 from ackbench.experiments.pages.report.page import load_template
-from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.catalog.loading import load_experiment
 from ackbench.experiments.results.lessons.diagram import draw_experiment
 from ackbench.experiments.results.lessons.finding import Conclusion, Finding
 from ackbench.experiments.results.lessons.of_sweep import finding_of

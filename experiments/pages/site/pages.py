@@ -9,7 +9,7 @@ from typing import Any, Final
 from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.messages.phrases import format_bytes
 from ackbench.experiments.pages.report.page import load_template
-from ackbench.experiments.planning.catalog import catalog_experiments
+from ackbench.experiments.planning.catalog.loading import catalog_experiments
 from ackbench.experiments.results.history.index import IndexedSweep, SweepState
 from ackbench.experiments.results.history.summary import CellSummary, SweepSummary
 from ackbench.experiments.results.history.wording import verdicts_text, when_text

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from ackbench.experiments.catalog import catalog_names
-from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.catalog import catalog_names
+from ackbench.experiments.planning.catalog.loading import load_experiment
 from ackbench.experiments.results.checkup.configuration import Configuration
 from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT
 from ackbench.experiments.trial.faults import FAULTS

@@ -21,7 +21,7 @@ from ackbench.experiments.ledger.trial_manifest import Frozen, Scalar
 from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.messages.validation import describe_validation_error
-from ackbench.experiments.planning.catalog import FINDINGS, check_finding
+from ackbench.experiments.planning.catalog.loading import FINDINGS, check_finding
 from ackbench.experiments.planning.yaml_reader import read_yaml
 from ackbench.experiments.results.lessons.derived import DERIVED
 from ackbench.experiments.results.lessons.finding import Conclusion

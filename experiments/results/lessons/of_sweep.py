@@ -7,7 +7,7 @@ from functools import partial
 from importlib import import_module
 from typing import cast
 
-from ackbench.experiments.planning.catalog import FINDINGS, check_finding
+from ackbench.experiments.planning.catalog.loading import FINDINGS, check_finding
 from ackbench.experiments.results.lessons.finding import Conclusion, Finding, FindingInput
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.read import read_results

@@ -19,7 +19,7 @@ from ackbench.experiments.ledger.documents import why_unreadable, with_version, 
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.errors import LedgerError, UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean
-from ackbench.experiments.planning.catalog import catalog_experiments, load_experiment
+from ackbench.experiments.planning.catalog.loading import catalog_experiments, load_experiment
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.overrides import Overrides
 from ackbench.experiments.results.lessons.finding import MIN_TRIALS

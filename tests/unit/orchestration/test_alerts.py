@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from support.builders.nights import a_night, as_ever, keep_as_current, shifted
 
-from ackbench.experiments.catalog import CATALOG
 from ackbench.experiments.orchestration.alerts import alert, alert_of, alert_of_plan
+from ackbench.experiments.planning.catalog import CATALOG
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.home import Home
 

@@ -8,7 +8,7 @@ import pytest
 from support.builders.records import a_spec
 
 from ackbench.experiments.orchestration.plan_needs import granted_by, needs_of
-from ackbench.experiments.planning.catalog import catalog_experiments
+from ackbench.experiments.planning.catalog.loading import catalog_experiments
 from ackbench.experiments.planning.experiment import Experiment, parse_experiment
 from ackbench.experiments.planning.external_cluster import as_reported
 from ackbench.experiments.planning.planner import plan

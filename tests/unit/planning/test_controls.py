@@ -10,7 +10,7 @@ from support.fakes.client_rules import RULES
 
 from ackbench.experiments.ledger.trial_manifest import Role
 from ackbench.experiments.messages.errors import ExperimentError
-from ackbench.experiments.planning.catalog import catalog_experiments, load_experiment
+from ackbench.experiments.planning.catalog.loading import catalog_experiments, load_experiment
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.sweep.plan import Plan, TrialSpec

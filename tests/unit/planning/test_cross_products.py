@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackbench.experiments.ledger.trial_manifest import Scalar
-from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.catalog.loading import load_experiment
 from ackbench.experiments.planning.cells import CrossProduct, replace_axis
 from ackbench.experiments.planning.overrides import Overrides, apply_overrides
 

@@ -8,7 +8,7 @@ import pytest
 from support.fakes.client_rules import RULES
 
 from ackbench.experiments.messages.errors import ExperimentError
-from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.catalog.loading import load_experiment
 from ackbench.experiments.planning.expectations import parse_expected
 from ackbench.experiments.planning.experiment import Experiment, parse_experiment
 from ackbench.experiments.planning.overrides import Overrides, apply_overrides

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ackbench.experiments.messages.errors import ExperimentError
-from ackbench.experiments.planning.catalog import read_experiment
+from ackbench.experiments.planning.catalog.loading import read_experiment
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.yaml_reader import parse_yaml
 

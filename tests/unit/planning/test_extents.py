@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ackbench.experiments import catalog
-from ackbench.experiments.catalog import EXTENTS, catalog_names, stored_extents
 from ackbench.experiments.commands import experiment_list
+from ackbench.experiments.planning import catalog
+from ackbench.experiments.planning.catalog import EXTENTS, catalog_names, stored_extents
 from ackbench.experiments.planning.extents import as_json
 
 
@@ -27,7 +27,7 @@ def test_an_experiment_whose_file_has_changed_is_planned(
     )
     monkeypatch.setattr(catalog, "catalog_files", lambda: {"quick": changed})
     monkeypatch.setattr(
-        "ackbench.experiments.planning.catalog.catalog_files", lambda: {"quick": changed}
+        "ackbench.experiments.planning.catalog.loading.catalog_files", lambda: {"quick": changed}
     )
     stored_extents.cache_clear()
     try:

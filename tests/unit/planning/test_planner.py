@@ -11,7 +11,7 @@ from support.fakes.client_rules import RULES
 
 from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.messages.errors import ExperimentError
-from ackbench.experiments.planning.catalog import catalog_experiments, load_experiment
+from ackbench.experiments.planning.catalog.loading import catalog_experiments, load_experiment
 from ackbench.experiments.planning.experiment import Experiment, parse_experiment
 from ackbench.experiments.planning.overrides import Overrides, apply_overrides, parse_override
 from ackbench.experiments.planning.planner import plan

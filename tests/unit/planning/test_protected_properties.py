@@ -10,7 +10,7 @@ from support.command_line import ackbench
 
 from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.orchestration.request import SweepRequest
-from ackbench.experiments.planning.catalog import catalog_experiments, load_experiment
+from ackbench.experiments.planning.catalog.loading import catalog_experiments, load_experiment
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.new_sweep import new_sweep
 from ackbench.experiments.planning.overrides import Overrides, apply_overrides

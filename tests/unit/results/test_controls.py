@@ -10,7 +10,7 @@ from support.golden_files import Says
 
 from ackbench.experiments.ledger.quantities import TransactionCounts
 from ackbench.experiments.ledger.trial_manifest import Role, Status
-from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.catalog.loading import load_experiment
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.results.judgements import harness_check, trials_that_must_tear

@@ -12,7 +12,7 @@ from support.command_line import ackbench
 
 from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.messages.errors import ExperimentError
-from ackbench.experiments.planning.catalog import catalog_experiments, finding_names
+from ackbench.experiments.planning.catalog.loading import catalog_experiments, finding_names
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.results.lessons.of_sweep import load_finding

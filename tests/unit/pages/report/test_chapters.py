@@ -6,7 +6,7 @@ import pytest
 
 from ackbench.experiments.pages.report.chapters import index_lines, wrap_markdown
 from ackbench.experiments.pages.report.tour_page import ClaimResult
-from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.catalog.loading import load_experiment
 from ackbench.experiments.results.lessons.finding import Conclusion, Finding
 from ackbench.experiments.results.lessons.tour import TourStop
 

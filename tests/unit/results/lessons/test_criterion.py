@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
-from ackbench.experiments.planning.catalog import finding_names
+from ackbench.experiments.planning.catalog.loading import finding_names
 from ackbench.experiments.results.lessons.criterion import (
     Outcome,
     PairedOrder,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from support.builders.records import a_spec
 
-from ackbench.experiments.catalog import catalog_names
-from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.catalog import catalog_names
+from ackbench.experiments.planning.catalog.loading import load_experiment
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.results.lessons.diagram import draw_experiment

@@ -18,7 +18,7 @@ from pydantic import RootModel
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.phrases import format_count
 
-CATALOG: Final = Path(__file__).parent
+CATALOG: Final = Path(__file__).parents[2] / "catalog"
 EXTENTS: Final = CATALOG / "extents.json"
 
 

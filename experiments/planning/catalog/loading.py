@@ -10,14 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.catalog import catalog_files
 from ackbench.experiments.messages.errors import ExperimentError, UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean
+from ackbench.experiments.planning.catalog import catalog_files
 from ackbench.experiments.planning.experiment import Experiment, parse_experiment
 from ackbench.experiments.planning.yaml_reader import read_yaml, without_units
 from ackbench.infra.machine.paths import user_path
 
-FINDINGS: Final = Path(__file__).parents[1] / "results" / "lessons" / "findings"
+FINDINGS: Final = Path(__file__).parents[2] / "results" / "lessons" / "findings"
 
 
 @cache  # the files belong to the installation, and parsing them takes a second
