@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ackbench.experiments.ledger.location import Location, LocationError
+from ackbench.experiments.ledger.location import LocationError
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.phrases import format_count, one_line
 from ackbench.experiments.messages.visible import visible
@@ -181,7 +181,7 @@ def _reasons(
         elif condition == "failed":
             yield from failed_reasons(summary)
         elif condition == "worse-than-trend":
-            yield from _trend_reasons(summary, home, _store_of(sweep))
+            yield from _trend_reasons(sweep, summary, home)
 
 
 def void_reasons(summary: SweepSummary, limit: float) -> Iterator[str]:
@@ -206,22 +206,14 @@ def failed_reasons(summary: SweepSummary) -> Iterator[str]:
         yield "failed: the sweep was not measured"
 
 
-def _store_of(sweep: SweepFolder) -> Location | None:
-    """Return the store of a sweep, which has the sweeps of other hosts; logged if it fails."""
-    try:
-        published = sweep.origin or published_location(sweep)
-    except AckbenchError as error:
-        _LOG.warning("worse-than-trend: only by the sweeps of this home: %s", error)
-        return None
-    return published.parent if published else None
-
-
-def _trend_reasons(summary: SweepSummary, home: Home, store: Location | None) -> Iterator[str]:
+def _trend_reasons(sweep: SweepFolder, summary: SweepSummary, home: Home) -> Iterator[str]:
     """Yield what is worse than before, on machines like that of the sweep: on others all may be."""
     wanted = IndexFilter(summary.experiment)
     try:
+        published = sweep.origin or published_location(sweep)
+        store = published.parent if published else None
         found = index(home, wanted, store=store, details=False)
-    except LocationError as error:
+    except (AckbenchError, LocationError) as error:
         _LOG.warning("worse-than-trend: only by the sweeps of this home: %s", error)
         found = index(home, wanted, details=False)
     comparable = [

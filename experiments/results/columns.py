@@ -57,11 +57,7 @@ class JudgedClause:
 def judged_clauses(cells: Iterable[CellResult]) -> list[JudgedClause]:
     """Return the guarantees of cells, in their order."""
     return [
-        JudgedClause(
-            cell,
-            clause,
-            next((one for one in cell.judgements if one.guarantee is clause.guarantee), None),
-        )
+        JudgedClause(cell, clause, cell.judgement_on(clause.guarantee))
         for cell in cells
         for clause in cell.clauses
     ]

@@ -25,6 +25,7 @@ from ackbench.experiments.ledger.trial_manifest import (
 )
 from ackbench.experiments.sweep.expectations import Expectation
 from ackbench.experiments.verdicts.contract import ContractClause
+from ackbench.experiments.verdicts.guarantees import Guarantee
 from ackbench.experiments.verdicts.judge import HarnessCheck, Judgement
 from ackbench.experiments.verdicts.statistics import Estimate, Share
 
@@ -207,6 +208,10 @@ class CellResult(CellQuantities[MedianAndMax], CellStatus):
     """What Kafka guarantees to the cell, one clause per guarantee; also if nothing was measured."""
     judgements: tuple[Judgement, ...] = ()
     """A verdict per guarantee; empty if the cell was refused."""
+
+    def judgement_on(self, guarantee: Guarantee) -> Judgement | None:
+        """Return the verdict on a guarantee; `None`: the cell has none."""
+        return next((one for one in self.judgements if one.guarantee is guarantee), None)
 
 
 Interval = tuple[float, float]

@@ -51,13 +51,13 @@ UNPROVEN_SIGN = f"({HELD_SIGN})"
 """Held, and no trial of the sweep shows that it would detect a violation."""
 OBSERVED_SIGN = "!"
 NOT_OBSERVED, NOT_MEASURABLE = "none", "-"
-"""What stands in a table in place of a sign if the guarantee is not given."""
+"""In a table, in place of a sign, if nothing is guaranteed."""
 _SIGNS: Final = {
     Verdict.HELD: HELD_SIGN,
     Verdict.VIOLATED: VIOLATED_SIGN,
     Verdict.UNKNOWN: UNKNOWN_SIGN,
 }
-_MARKS_IF_NOT_GUARANTEED: Final = {True: OBSERVED_SIGN, False: NOT_OBSERVED, None: NOT_MEASURABLE}
+_WITHOUT_SIGN: Final = {False: NOT_OBSERVED, None: NOT_MEASURABLE}
 _TEXTS: Final = {
     Verdict.HELD: "guaranteed and held",
     Verdict.VIOLATED: "VIOLATED",
@@ -127,16 +127,14 @@ def verdict_mark(cell: CellResult, guarantee: Guarantee) -> str:
     """Return the verdict as the terminal table shows it; empty if the cell has none.
 
     This is the verdict's sign; a word or a dash where nothing is guaranteed and nothing was
-    observed. Under `avail` and `reads` it is whether partitions were available
-    during the fault (`yes`, `no` or `-`), followed by the sign where that is guaranteed.
+    observed. Under `avail` and `reads` it is whether partitions were available during the fault
+    (`yes`, `no` or `-`), followed by the sign where that is guaranteed.
     """
-    judgement = next((one for one in cell.judgements if one.guarantee is guarantee), None)
+    judgement = cell.judgement_on(guarantee)
     if judgement is None:
         return ""
     if not guarantee.of_time:
-        if judgement.verdict is Verdict.NOT_GUARANTEED:
-            return _MARKS_IF_NOT_GUARANTEED[judgement.violation_seen]
-        return verdict_sign(judgement)
+        return verdict_sign(judgement) or _WITHOUT_SIGN[judgement.violation_seen]
     available = (
         NOT_MEASURABLE if judgement.violation_seen is None else _AVAILABLE[judgement.violation_seen]
     )

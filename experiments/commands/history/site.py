@@ -6,11 +6,11 @@ import time
 from functools import partial
 from pathlib import Path
 
-from ackbench.experiments.commands.history.sweeps import store_of_history
+from ackbench.experiments.commands.history.sweeps import history_store
 from ackbench.experiments.messages.phrases import format_bytes
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.pages.site.build import SharedSweeps, build_site
-from ackbench.experiments.sweep.published import fetch_sweep, storage_errors
+from ackbench.experiments.sweep.published import fetch_sweep
 from ackbench.infra.machine.home import Home
 from ackbench.infra.machine.paths import user_path
 
@@ -21,16 +21,15 @@ def site(home: Home, folder: Path, store: str | None) -> int:
     Args:
         home: the home of the sweeps.
         folder: where to build it.
-        store: as of `store_of_history`.
+        store: as of `history_store`.
 
     Raises:
         InputError: the folder has other content, cannot be written, or there is no sweep.
         StorageError: the named store cannot be read.
     """
     begin_s = time.monotonic()
-    found = store_of_history(store)
-    shared = SharedSweeps(found, partial(fetch_sweep, home)) if found else None
-    with storage_errors():
+    with history_store(store) as found:
+        shared = SharedSweeps(found, partial(fetch_sweep, home)) if found else None
         built = build_site(home, user_path(str(folder)), shared)
     for remark in built.remarks:
         echo_error(f"ackbench: {remark}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from ackbench.experiments.messages.columns import column_lines
@@ -57,7 +57,7 @@ def list_sweeps(
     Args:
         home: the home.
         wanted: which of them.
-        store: as of `store_of_history`.
+        store: as of `history_store`.
         limit: how many of them at most; `None`: all.
         as_json: print one JSON object.
 
@@ -65,8 +65,7 @@ def list_sweeps(
         UnknownName: no sweep is wanted; the message names what there is.
         StorageError: the named store cannot be read.
     """
-    shared = store_of_history(store)
-    with reading_store(shared):
+    with history_store(store) as shared:
         found = index(home, wanted, announce_summaries(), store=shared, details=as_json)
         if not found:
             raise UnknownName(_nothing(home, wanted, shared))
@@ -102,36 +101,34 @@ def announce_summaries() -> OnNew:
     return announce
 
 
-def store_of_history(named: str | None) -> Location | None:
-    """Return the store whose sweeps belong to the history; `None`: only those of the home.
+@contextmanager
+def history_store(named: str | None) -> Iterator[Location | None]:
+    """Give the store whose sweeps belong to the history; `None`: only those of the home do.
 
     Args:
         named: a folder or a URI; `None`: that of `ACKBENCH_STORE`, without which the command goes
             on, with a remark, if it does not answer.
 
     Raises:
-        StorageError: the named store does not answer.
+        StorageError: the named store does not answer, or a store cannot be read.
     """
     if not named and not os.environ.get(STORE_VARIABLE):
-        return None
-    from ackbench.experiments.sweep.published import open_store, store_of_environment
+        yield None
+        return
+    from ackbench.experiments.sweep.published import (
+        open_store,
+        storage_errors,
+        store_of_environment,
+    )
 
-    if named:
-        return open_store(named)
-    try:
-        return store_of_environment()
-    except StorageError as error:
-        echo_error(f"ackbench: only the sweeps of this home: {error}")
-        return None
-
-
-def reading_store(store: Location | None) -> AbstractContextManager[None]:
-    """Raise the errors of a store of the history as the user's errors."""
-    if store is None:
-        return nullcontext()
-    from ackbench.experiments.sweep.published import storage_errors
-
-    return storage_errors()
+    store = open_store(named) if named else None
+    if not named:
+        try:
+            store = store_of_environment()
+        except StorageError as error:
+            echo_error(f"ackbench: only the sweeps of this home: {error}")
+    with storage_errors():
+        yield store
 
 
 def _nothing(home: Home, wanted: IndexFilter, store: Location | None) -> str:

@@ -12,8 +12,7 @@ from rich.table import Table
 
 from ackbench.experiments.commands.history.sweeps import (
     announce_summaries,
-    reading_store,
-    store_of_history,
+    history_store,
 )
 from ackbench.experiments.messages.console import console_for_results, print_text, result_table
 from ackbench.experiments.messages.errors import NotComparable, UnknownName
@@ -63,7 +62,7 @@ def trend(
     Args:
         home: the home of its sweeps.
         wanted: the experiment; optionally a version, and words of the cells to show.
-        store: as of `store_of_history`.
+        store: as of `history_store`.
         as_json: print JSON instead of tables.
         html: also write a page to this file.
 
@@ -72,8 +71,7 @@ def trend(
         NotComparable: there is only one.
         StorageError: the named store cannot be read.
     """
-    shared = store_of_history(store)
-    with reading_store(shared):
+    with history_store(store) as shared:
         found = read_trend(home, wanted, shared)
     if html:
         from ackbench.experiments.pages.site.trend_page import render_trend

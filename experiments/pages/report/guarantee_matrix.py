@@ -195,7 +195,7 @@ def _outcome(cell: CellResult, guarantees: Sequence[Guarantee]) -> tuple[object,
 
 
 def _observation(cell: CellResult, guarantee: Guarantee) -> _Observation:
-    judgement = next((one for one in cell.judgements if one.guarantee is guarantee), None)
+    judgement = cell.judgement_on(guarantee)
     if judgement is None:
         return _NOT_JUDGED
     form, figures = (

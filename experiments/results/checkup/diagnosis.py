@@ -43,7 +43,7 @@ class FaultDiagnosis(Frozen):
 
 
 class Diagnosis:
-    """What is guaranteed with these settings, under each fault that is possible with them.
+    """The guarantees that these settings have, under each fault that is possible with them.
 
     It is worked out when it is asked for: a search for better settings asks about one guarantee of
     many configurations.
@@ -65,7 +65,7 @@ class Diagnosis:
 
     @cached_property
     def faults(self) -> tuple[FaultDiagnosis, ...]:
-        """What is guaranteed under each possible fault; availability only if a node is down."""
+        """The clauses under each possible fault; those of availability only if a node is down."""
         return tuple(
             FaultDiagnosis(
                 fault=fault,

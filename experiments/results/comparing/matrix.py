@@ -194,8 +194,8 @@ def _text(
 ) -> str:
     if share is None or records is None:
         return f"{what} {_UNKNOWN} ({_unjudged_trials(cell)})"
-    judged = (one for one in cell.judgements if one.guarantee is guarantee)
-    sign = next(map(wording.verdict_sign, judged), "")
+    judgement = cell.judgement_on(guarantee)
+    sign = wording.verdict_sign(judgement) if judgement else ""
     text = f"{sign} {what} {wording.short_share_text(share, _UNKNOWN)}".lstrip()
     return f"{text}: {records:,}" if records else text
 

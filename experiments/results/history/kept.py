@@ -126,4 +126,4 @@ def file_of(summary: SweepSummary) -> Path | None:
 
 
 _OF_A_FILE: Final = "file "
-"""How the stamps begin of summaries that are not made from a sweep's folder."""
+"""The begin of the stamps of summaries that are not made from a sweep's folder."""

@@ -1,4 +1,4 @@
-"""What a store has of all sweeps that are published to it, so that every host has one history.
+"""The history of all sweeps in a store, which every host shows as its own.
 
 Beside its sweeps a store has `summaries/<sweep>.<digest>.json`. A home keeps copies of them in its
 index; which of them are new, the names say.

@@ -181,7 +181,7 @@ class Trend(Frozen):
     false_alarms: float = FALSE_ALARMS
     """The probability of any change being reported if there is none, at most."""
     newest_compared: int = 0
-    """How many figures of the newest sweep were compared with those before; the others have too few
+    """Figures of the newest sweep that were compared with those before; the others have too few
     before them."""
 
     def to_json(self) -> str:

@@ -36,7 +36,7 @@ class OperatedCluster(MemoryCluster):
     elected_leader: int | None = None
     """The leader by an explicit election; `None`: the first replica in the ISR."""
     elections_refused: int = 0
-    """How many elections of a preferred leader are refused, as while its broker is fenced."""
+    """Elections of a preferred leader that are refused, as while its broker is fenced."""
     topic_id: str | None = "first"
     """`None`: the topic does not exist."""
     always_in_sync: frozenset[int] = frozenset()
