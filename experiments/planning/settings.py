@@ -34,6 +34,7 @@ from ackbench.experiments.planning.workload import (
     add_auto_commit,
     add_transactional_id,
     refuse_invalid_workload,
+    workload_of_application,
     workload_of_client,
 )
 from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
@@ -126,6 +127,7 @@ def resolve_settings(
     )
     sweeps_size = "record_size_bytes" in given.axes(Scope.WORKLOAD)
     workload = workload_of_client(client, workload, sweeps_size=sweeps_size)
+    workload = workload_of_application(workload)
     fault = given.fault(workload.duration_s, client, producer, topology)
     settings = CellSettings(
         cluster=cluster,

@@ -11,11 +11,17 @@ from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.messages.errors import ExperimentError
-from ackbench.experiments.messages.phrases import format_list
+from ackbench.experiments.messages.phrases import format_list, shorten
 from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
 from ackbench.experiments.sweep.plan import ClusterNeed, Workload
-from ackbench.experiments.sweep.workload import Copiers, GroupMembers
+from ackbench.experiments.sweep.workload import (
+    IDENTITY_PLACE,
+    Copiers,
+    GroupMembers,
+    ProducerLoad,
+)
 from ackbench.experiments.trial.clients.record.layout import (
+    IDENTITY_BYTES,
     MAX_TEXT_PRODUCERS,
     max_text_value_bytes,
 )
@@ -204,14 +210,58 @@ def _program_member_problems(
 
 def _application_problems(workload: Workload) -> Iterator[str]:
     copies = workload.copies
-    if copies is None or not copies.command:
+    if copies is None:
         return
+    if not copies.command:
+        for name, value in (("identity", copies.identity), ("value", copies.value)):
+            if value != Copiers.model_fields[name].default:
+                yield (
+                    f"copy.{name} is {shorten(str(value))}; allowed: with copy.command "
+                    "(ackbench's copiers leave the value as it is)"
+                )
+        return
+    yield from _identity_problems(workload, copies)
     for name in ("slow_members", "auto_offset_reset", "commit_every_records"):
         if getattr(copies, name) != Copiers.model_fields[name].default:
             yield (
                 f"copy.{name} is {getattr(copies, name)} and copy.command is a program; allowed: "
                 "leave it out (the program decides)"
             )
+
+
+def _identity_problems(workload: Workload, copies: Copiers) -> Iterator[str]:
+    """Yield what contradicts `copy.identity`, of the values, keys and headers of the records."""
+    identity = f"copy.identity is {copies.identity}"
+    places = (copies.value or "").count(IDENTITY_PLACE)
+    if copies.identity == "text" and places != 1:
+        given = "not set" if copies.value is None else shorten(copies.value)
+        yield f"{identity} and copy.value is {given}; allowed: a value with one {IDENTITY_PLACE}"
+    if copies.identity == "value" and copies.value is not None:
+        yield (
+            f"copy.value is {shorten(copies.value)} and {identity}; "
+            "allowed: header, key or text (the value is not ackbench's own)"
+        )
+    if copies.identity != "text" and places:
+        yield f"{IDENTITY_PLACE} in copy.value and {identity}; allowed: with copy.identity text"
+    if copies.identity == "key" and workload.keys.count:
+        yield f"keys.count is {workload.keys.count} and {identity}; allowed: 0"
+    if copies.identity != "value" and workload.headers:
+        yield f"workload.headers is {workload.headers} and {identity}; allowed: 0"
+    default = ProducerLoad.model_fields["record_size_bytes"].default
+    if copies.value is not None and workload.record_size_bytes != default:
+        yield (
+            f"workload.record_size_bytes is {workload.record_size_bytes} and copy.value is set; "
+            "allowed: leave it out (the value has its own size)"
+        )
+
+
+def workload_of_application(workload: Workload) -> Workload:
+    """Return the load with the size of the value that an application is given, if there is one."""
+    value = workload.copies.value if workload.copies else None
+    if value is None:
+        return workload
+    size_bytes = len(value.replace(IDENTITY_PLACE, "0" * IDENTITY_BYTES).encode())
+    return workload.model_copy(update={"record_size_bytes": size_bytes})
 
 
 def _kip_848_problems(consumer: Mapping[str, str], cluster: ClusterNeed) -> Iterator[str]:

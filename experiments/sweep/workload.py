@@ -35,6 +35,14 @@ Commit = Literal["before", "after", "within", "auto"]
 itself (`enable.auto.commit`).
 """
 Delivery = Literal["at-most-once", "at-least-once", "exactly-once"]
+Identity = Literal["value", "header", "key", "text"]
+"""Where a record has its identity, which a program that copies passes on.
+
+`value`: the value is ackbench's own, and stays as it is. `header`: a header. `key`: it is the key.
+`text`: it is a part of the value.
+"""
+IDENTITY_PLACE: Final = "{id}"
+"""Stands for the identity of a record in a value that an experiment gives."""
 COMMIT_BY_DELIVERY: Final[Mapping[Delivery, Commit]] = MappingProxyType(
     {"at-most-once": "before", "at-least-once": "after", "exactly-once": "within"}
 )
@@ -146,6 +154,13 @@ class Copiers(Members):
 
     Only for `ackbench run` with a file, as `allow_code`.
     """
+    identity: Identity = "value"
+    """Where the program finds a record's identity, and leaves it."""
+    value: str | None = Field(default=None, min_length=1, max_length=4_000)
+    """The value of each record, for a program that reads values.
+
+    With `identity: text`, `{id}` stands in it for the identity. `None`: ackbench's own value.
+    """
 
     @property
     def members(self) -> int:
@@ -182,6 +197,7 @@ class LoadSections(BaseModel):
 
 
 _FIELDS: Final = {field.alias or name: name for name, field in LoadSections.model_fields.items()}
+_OF_A_PROGRAM: Final = frozenset({"command", "identity", "value"})
 LOAD_SECTIONS: Final[Mapping[str, type[Frozen]]] = MappingProxyType(
     {
         "workload": ProducerLoad,
@@ -223,10 +239,15 @@ class Workload(ProducerLoad, LoadSections):
         """The `auto.offset.reset` of the members of a consumer group."""
         return (self.of_members or GroupMembers()).auto_offset_reset
 
+    @property
+    def identity(self) -> Identity:
+        """Where the records have their identity."""
+        return self.copies.identity if self.copies else "value"
+
     def settings(self) -> dict[str, dict[str, Scalar]]:
         """Return the values of each section that the load has, by its name in the file.
 
-        A command is one text; a section without one does not have it.
+        A command is one text; a section without one has nothing of it.
         """
         sections = {name: self.section(name) for name in _FIELDS}
         return {
@@ -237,5 +258,6 @@ class Workload(ProducerLoad, LoadSections):
 
 def _scalars(section: Frozen) -> dict[str, Scalar]:
     values = section.model_dump()
-    command = values.pop("command", ())
-    return {**values, "command": " ".join(command)} if command else values
+    if command := values.get("command"):
+        return {**values, "command": " ".join(command)}
+    return {name: value for name, value in values.items() if name not in _OF_A_PROGRAM}

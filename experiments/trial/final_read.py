@@ -19,6 +19,7 @@ from ackbench.experiments.ledger.terms import ACKED
 from ackbench.experiments.ledger.trial_manifest import Replay
 from ackbench.experiments.messages.errors import CrcMismatch
 from ackbench.experiments.sweep.retention import KEEP_ALL
+from ackbench.experiments.sweep.workload import Identity
 from ackbench.experiments.trial.clients.consumer.final_read import read_log
 from ackbench.experiments.trial.clients.consumer.replay import first_offsets_after, replay
 from ackbench.experiments.trial.clients.librdkafka import topics
@@ -117,6 +118,8 @@ class FinalReader:
     """The concurrent consumer's settings."""
     text: TextValueFormat | None = None
     """The format of text values; `None`: values are binary (`clients.librdkafka.value`)."""
+    identity: Identity = "value"
+    """Where the records have their identity."""
     crc_failed_offsets: dict[int, int] = field(default_factory=dict)
     """Filled during the read; see `FinalRead`."""
     begin_offsets: dict[int, int] = field(default_factory=dict)
@@ -210,6 +213,7 @@ class FinalReader:
             settings,
             READ_TIMEOUT_S,
             text=self.text,
+            identity=self.identity,
             begin_offsets=self.begin_offsets,
         )
         try:

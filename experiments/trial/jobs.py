@@ -83,6 +83,8 @@ def producer_jobs(
             keys=load.keys,
             round_robin_partitions=spec.partitions if load.keys.round_robin else 0,
             headers=load.headers,
+            identity=load.identity,
+            value=load.copies.value if load.copies else None,
             record_serving_brokers=load.record_serving_brokers,
             transactions=load.transactions,
             token=token,
@@ -132,6 +134,7 @@ def consumer_job(
         else None,
         record_serving_brokers=spec.workload.record_serving_brokers,
         warm_up_records=text.warm_up_records if text else 0,
+        identity=spec.workload.identity,
         token=token,
         folder=folder,
     )

@@ -5,10 +5,11 @@ What each of them is to do is in `trial.jobs`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from ackbench.experiments.ledger.trial_manifest import ProducerSummary
 from ackbench.experiments.sweep.client_kinds import traits_of
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.sweep.retention import retention_of
+from ackbench.experiments.sweep.workload import Identity
 from ackbench.experiments.trial.clients.consumer.process import ConsumerResult
 from ackbench.experiments.trial.clients.group.groups import ConsumerGroups
 from ackbench.experiments.trial.clients.group.jobs import GroupResult
@@ -31,6 +33,7 @@ from ackbench.experiments.trial.clients.interface import (
 )
 from ackbench.experiments.trial.clients.librdkafka import topics
 from ackbench.experiments.trial.clients.librdkafka.log import LEADER_LEARNED
+from ackbench.experiments.trial.clients.record.layout import IDENTITY_HEADER
 from ackbench.experiments.trial.clients.settings.librdkafka import (
     delivery_timeout_ms,
     transaction_timeout_ms,
@@ -59,8 +62,17 @@ from ackbench.experiments.trial.jobs import (
 )
 from ackbench.experiments.trial.stall_sampler import WatchedProcess
 from ackbench.infra.cluster.interface import Cluster
+from ackbench.infra.errors import HarnessError
 from ackbench.infra.process.waiting import sleep_until, wait_until
 
+_PASSED_ON: Final[Mapping[Identity, str]] = MappingProxyType(
+    {
+        "value": "the values that it reads, unchanged",
+        "header": f"the header {IDENTITY_HEADER.decode()}",
+        "key": "the keys that it reads",
+        "text": "the text that is {id} in copy.value, within its values",
+    }
+)
 LEAD_NS: Final = 200_000_000
 """From the request to begin to the first intended time, so that every producer gets it in time."""
 FLOW_TIMEOUT_S: Final = 30.0
@@ -319,7 +331,9 @@ class TrialClients:
         output = output_topic_name(self.spec)
         if output is None:
             return None
-        return self._read_topic(output, in_transactions=self.spec.workload.commits == "within")
+        read = self._read_topic(output, in_transactions=self.spec.workload.commits == "within")
+        _require_identities(self.spec, read)
+        return read
 
     def _read_topic(self, topic: str, *, in_transactions: bool) -> FinalRead:
         """Return the final read of a topic, after any open transaction has timed out."""
@@ -329,6 +343,7 @@ class TrialClients:
             self.token,
             final_read_settings(self.spec),
             text_value_format(self.spec, self.token),
+            self.spec.workload.identity,
         )
         if topic == self.topic:
             reader = replace(reader, acknowledged=self._acknowledged)
@@ -397,6 +412,23 @@ def _create_topics(spec: TrialSpec, cluster: Cluster) -> None:
             replication_factor=spec.replication_factor,
             config=spec.topic,
         )
+
+
+def _require_identities(spec: TrialSpec, output: FinalRead) -> None:
+    """Check that the application passed on the identity of what it read.
+
+    A batch with a wrong CRC was damaged where it is stored, so the program is not to blame.
+
+    Raises:
+        HarnessError: it wrote records without one; which ones it copied is unknown.
+    """
+    copies, without = spec.workload.copies, output.log["seq"].null_count
+    if copies is None or not copies.command or not without or output.crc_failed_offsets:
+        return
+    raise HarnessError(
+        f"{without} of {output.log.num_rows} records that the application wrote have no identity: "
+        f"copy.identity is {copies.identity}, so it has to pass on {_PASSED_ON[copies.identity]}"
+    )
 
 
 def _topic_names(spec: TrialSpec) -> tuple[str, ...]:

@@ -12,7 +12,9 @@ import pytest
 from support.builders.records import a_spec
 
 from ackbench.experiments.ledger.trial_manifest import Keys, Status, TrialManifest
+from ackbench.experiments.messages.errors import TrialFailed
 from ackbench.experiments.planning.faults import fault_parameters
+from ackbench.experiments.planning.workload import workload_of_application
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Workload
 from ackbench.experiments.sweep.workload import Copiers
@@ -33,34 +35,38 @@ pytestmark = pytest.mark.cluster
 PROGRAM = Path(__file__).parents[1] / "support" / "fakes" / "application.py"
 RECORDS = 2_000
 CRASH = "application-crash(at_s=3, restart_after_s=0.5)"
-Trial = Callable[[str, str, str], tuple[TrialManifest, Counter[int]]]
+Trial = Callable[..., tuple[TrialManifest, Counter[int]]]
 
 
 @pytest.fixture
 def trial(cache: Path, tmp_path: Path) -> Trial:
     """Runs a trial of a program; returns its manifest, and how often the output has each record."""
 
-    def run(program: str, delivery: str, fault: str) -> tuple[TrialManifest, Counter[int]]:
+    def run(
+        program: str, delivery: str, fault: str, made: str = "as-it-is", **copies: str
+    ) -> tuple[TrialManifest, Counter[int]]:
         cluster = provision(tmp_path / "clusters", cache, "application", ClusterSpec(nodes=1))
         try:
+            load = Workload(
+                rate_records_per_s=200,
+                record_size_bytes=100,
+                duration_s=10,
+                keys=Keys(count=0 if copies.get("identity") == "key" else 8),
+                copies=Copiers.model_validate(
+                    {
+                        "command": (sys.executable, str(PROGRAM), program, made),
+                        "delivery": delivery,
+                        **copies,
+                    }
+                ),
+            )
             spec = a_spec(
                 partitions=2,
                 replication_factor=1,
                 producer=producer_settings({"enable.idempotence": "true"}),
                 consumer=consumer_settings({}),
                 topic={"min.insync.replicas": "1"},
-                workload=Workload(
-                    rate_records_per_s=200,
-                    record_size_bytes=100,
-                    duration_s=10,
-                    keys=Keys(count=8),
-                    copies=Copiers.model_validate(
-                        {
-                            "command": (sys.executable, str(PROGRAM), program),
-                            "delivery": delivery,
-                        }
-                    ),
-                ),
+                workload=workload_of_application(load),
                 fault=parse_fault(fault).with_leaves(
                     lambda leaf: leaf.model_copy(
                         update={"parameters": fault_parameters(leaf.kind, leaf.parameters)}
@@ -105,3 +111,29 @@ def test_a_program_that_commits_first_is_found_to_miss_records(
     unit = read_unit(ledgers.files, Unit(ledgers.trials[0]))
     (row,) = trial_tables(measure_unit(unit))["copies"].to_pylist()
     assert row["missed_records"] == len(missing)
+
+
+@pytest.mark.further
+@pytest.mark.parametrize(
+    ("identity", "made", "value"),
+    [
+        ("header", "with its headers", {}),
+        ("key", "with its key", {}),
+        ("text", "its order", {"value": '{"order": "{id}", "amount": 5}'}),
+    ],
+)
+def test_a_program_that_changes_the_values_is_judged_by_what_it_passes_on(
+    trial: Trial, identity: str, made: str, value: dict[str, str]
+) -> None:
+    """It commits after it has produced: its crash repeats records, and misses none."""
+    _, copies = trial("at-least-once", "at-least-once", CRASH, made, identity=identity, **value)
+    assert set(copies) == set(range(RECORDS))
+
+
+@pytest.mark.further
+def test_a_program_that_swallows_the_identity_is_no_program_that_misses_records(
+    trial: Trial,
+) -> None:
+    """The trial fails with the reason."""
+    with pytest.raises(TrialFailed, match=f"{RECORDS} of {RECORDS} records .* have no identity"):
+        trial("at-least-once", "at-least-once", "none", "nothing of it", identity="header")

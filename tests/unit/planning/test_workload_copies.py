@@ -161,3 +161,69 @@ def test_what_does_not_go_with_a_program_is_refused(
     with pytest.raises(ExperimentError) as refused:
         planned({"fault": fault}, copy=copy)
     assert message in str(refused.value)
+
+
+PROGRAM = {"command": ["true"]}
+ORDER = '{"order": "{id}"}'
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"copy": COPY | {"identity": "header"}},
+            "copy.identity is header; allowed: with copy.command (ackbench's copiers leave the",
+        ),
+        ({"copy": COPY | {"value": "x"}}, "copy.value is x; allowed: with copy.command"),
+        (
+            {"copy": PROGRAM | {"identity": "text"}},
+            "copy.identity is text and copy.value is not set; allowed: a value with one {id}",
+        ),
+        (
+            {"copy": PROGRAM | {"identity": "text", "value": "{id}{id}"}},
+            "copy.identity is text and copy.value is {id}{id}; allowed: a value with one {id}",
+        ),
+        (
+            {"copy": PROGRAM | {"value": "5 EUR"}},
+            "copy.value is 5 EUR and copy.identity is value; allowed: header, key or text",
+        ),
+        (
+            {"copy": PROGRAM | {"identity": "header", "value": ORDER}},
+            "{id} in copy.value and copy.identity is header; allowed: with copy.identity text",
+        ),
+        (
+            {"copy": PROGRAM | {"identity": "key"}},
+            "keys.count is 64 and copy.identity is key; allowed: 0",
+        ),
+        (
+            {
+                "copy": PROGRAM | {"identity": "header"},
+                "workload": {"duration_s": 10, "headers": 2},
+            },
+            "workload.headers is 2 and copy.identity is header; allowed: 0",
+        ),
+        (
+            {
+                "copy": PROGRAM | {"identity": "text", "value": ORDER},
+                "workload": {"duration_s": 10, "record_size_bytes": 500},
+            },
+            "workload.record_size_bytes is 500 and copy.value is set; allowed: leave it out",
+        ),
+        ({"copy": PROGRAM | {"identity": "body"}}, "copy.identity is 'body'; allowed: "),
+        ({"copy": PROGRAM | {"value": ""}}, "copy.value is ''; allowed: "),
+    ],
+)
+def test_an_identity_fits_the_values_and_keys_of_the_records(
+    changes: dict[str, Any], message: str
+) -> None:
+    """One line names both settings and what is allowed."""
+    with pytest.raises(ExperimentError) as error:
+        planned(**changes)
+    assert message in str(error.value)
+
+
+def test_a_value_with_the_identity_in_it_has_its_own_size() -> None:
+    """An identity is a text of 80 characters; the key of the records stays a number."""
+    (trial,) = planned(copy=PROGRAM | {"identity": "text", "value": ORDER}).trials
+    assert trial.workload.record_size_bytes == len(ORDER) - len("{id}") + 80
+    assert trial.workload.keys.count == 64

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ackbench.experiments.sweep.workload import Identity
 from ackbench.experiments.trial.clients.consumer.compiled import CompiledConsumer
 from ackbench.experiments.trial.clients.consumer.loop import (
     BATCH_RECORDS,
+    IDENTITIES,
     NO_END,
     PartitionProgress,
     all_read,
@@ -37,6 +39,7 @@ class AssignedConsumer(CompiledConsumer):
         anchor_ns: time since the epoch = anchor + monotonic clock.
         log: the file for librdkafka's log; `None`: no log.
         text: the format of text values; `None`: values are binary (`librdkafka.value`).
+        identity: where the records have their identity.
         interceptors: called for each record.
 
     Raises:
@@ -51,10 +54,12 @@ class AssignedConsumer(CompiledConsumer):
         log: Path | None,
         text: TextValueFormat | None = None,
         interceptors: Sequence[Interceptor] = (),
+        identity: Identity = "value",
     ) -> None:
         super().__init__(settings, token, anchor_ns, log, BATCH_RECORDS, interceptors=interceptors)
         if text:
             self._state["tag"], self._state["warm_up_records"] = text.tag, text.warm_up_records
+        self._state["identity"] = IDENTITIES.index(identity)
         self.partitions: Records = np.zeros(0, PartitionProgress)
 
     def assign(self, topic: str, begin_offsets: Mapping[int, int]) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ackbench.experiments.ledger.schema import LOG
 from ackbench.experiments.messages.errors import CrcMismatch
+from ackbench.experiments.sweep.workload import Identity
 from ackbench.experiments.trial.clients.consumer.reads import ReadRow, to_log_table
 from ackbench.experiments.trial.clients.librdkafka.library import (
     AUTHORIZATION_ERRORS,
@@ -57,6 +58,7 @@ def read_log(
     log: Path | None = None,
     begin_offsets: Mapping[int, int] | None = None,
     text: TextValueFormat | None = None,
+    identity: Identity = "value",
     *,
     check_crcs: bool = True,
 ) -> pa.Table:
@@ -76,6 +78,7 @@ def read_log(
         log: the file for librdkafka's log; `None`: no log.
         begin_offsets: where to begin in each partition; default 0.
         text: the format of text values; `None`: values are binary (`librdkafka.value`).
+        identity: where the records have their identity.
         check_crcs: whether a batch with a wrong CRC is an error. Without it the records are
             returned as they are stored.
 
@@ -96,7 +99,7 @@ def read_log(
         "check.crcs": str(check_crcs).lower(),
         **connection_settings(bootstrap_servers),
     }
-    with AssignedConsumer(merged, token, anchor_ns(), log, text) as consumer:
+    with AssignedConsumer(merged, token, anchor_ns(), log, text, (), identity) as consumer:
         consumer.assign(topic, begins)
         consumer.set_end_offsets({number: end_offsets[number] for number in begins})
         tables = [

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ackbench.experiments.sweep.workload import Identity
 from ackbench.experiments.trial.clients.consumer.reads import ReadRow
 from ackbench.experiments.trial.clients.librdkafka.compiled import (
     MESSAGE,
@@ -17,8 +18,10 @@ from ackbench.experiments.trial.clients.librdkafka.compiled import (
     compiled,
     consume_batch,
     consumer_poll,
+    header_get_last,
     memcpy,
     message_destroy,
+    message_headers,
     message_leader_epoch,
     message_timestamp_ms,
     monotonic_ns,
@@ -35,15 +38,28 @@ from ackbench.experiments.trial.clients.librdkafka.value import (
     TRIAL,
     WARM_UP,
     decode_text_value,
+    find_identity,
     origin,
     producer_number,
 )
-from ackbench.experiments.trial.clients.record.layout import INTENDED_WORD, MAGIC_WORD, SEQ_WORD
+from ackbench.experiments.trial.clients.record.layout import (
+    HEADER_BYTES,
+    IDENTITY_HEADER,
+    INTENDED_WORD,
+    MAGIC_WORD,
+    SEQ_WORD,
+    WORD_BYTES,
+)
 
 BATCH_RECORDS: Final = 4096
 """How many records are taken from the queue at once, at most."""
 
 NO_END: Final = np.iinfo(np.int64).max
+IDENTITIES: Final[tuple[Identity, ...]] = ("value", "header", "key", "text")
+"""Where records have their identity, by the number that the loop knows it by."""
+_IN_VALUE, _IN_HEADER, _IS_KEY = range(3)
+_HEADER_NAME: Final = (*IDENTITY_HEADER, 0)
+_IDENTITY_WORDS: Final = HEADER_BYTES // WORD_BYTES
 
 ReaderState = np.dtype(
     [
@@ -57,6 +73,7 @@ ReaderState = np.dtype(
         ("error", "<i8"),
         ("tag", "<i8"),  # of text values, see `record.layout`; 0: values are binary
         ("warm_up_records", "<i8"),  # of text values
+        ("identity", "<i8"),  # the index in `IDENTITIES`
     ]
 )
 """Input and output of the loop, one element."""
@@ -91,6 +108,15 @@ def all_read(partitions: Any) -> Any:
     return True
 
 
+@compiled(types.void(READS, types.int64, WORDS))
+def store_identity(rows: Any, at: Any, words: Any) -> None:
+    """Store the producer, seq and intended time of a value; -1 if it is not of the trial."""
+    is_of_trial = rows[at].origin == TRIAL
+    rows[at].producer = producer_number(words[MAGIC_WORD]) if is_of_trial else -1
+    rows[at].seq = np.int64(words[SEQ_WORD]) if is_of_trial else -1
+    rows[at].intended_ns = np.int64(words[INTENDED_WORD]) if is_of_trial else -1
+
+
 @compiled(types.void(READER_STATE, types.int64, types.int64, READS, types.int64, WORDS))
 def store_value(
     state: Any, payload: Any, size_bytes: Any, rows: Any, at: Any, scratch: Any
@@ -117,10 +143,29 @@ def store_value(
         rows[at].intended_ns = -1
         return
     rows[at].origin = origin(words, size_bytes, state[0].token)
-    is_of_trial = rows[at].origin == TRIAL
-    rows[at].producer = producer_number(words[MAGIC_WORD]) if is_of_trial else -1
-    rows[at].seq = np.int64(words[SEQ_WORD]) if is_of_trial else -1
-    rows[at].intended_ns = np.int64(words[INTENDED_WORD]) if is_of_trial else -1
+    store_identity(rows, at, words)
+
+
+@compiled(types.void(READER_STATE, types.int64, READS, types.int64))
+def store_text_identity(state: Any, address: Any, rows: Any, at: Any) -> None:
+    """Store what the identity of a message contains that is a text in its header, key or value."""
+    message = carray(pointer(address), (1,), MESSAGE)
+    begin, size_bytes = message[0].payload, message[0].payload_bytes
+    if state[0].identity == _IS_KEY:
+        begin, size_bytes = message[0].key, message[0].key_bytes
+    elif state[0].identity == _IN_HEADER:
+        name, found = np.zeros(len(_HEADER_NAME), np.uint8), np.zeros(3, np.int64)
+        for index in range(len(_HEADER_NAME)):
+            name[index] = _HEADER_NAME[index]
+        results = np.int64(found.ctypes.data)
+        if message_headers(address, results) == NO_ERROR:
+            header_get_last(found[0], np.int64(name.ctypes.data), results + 8, results + 16)
+        begin, size_bytes = found[1], found[2]
+    text, words = np.zeros(size_bytes, np.uint8), np.zeros(_IDENTITY_WORDS, np.uint64)
+    if size_bytes > 0:
+        memcpy(np.int64(text.ctypes.data), begin, size_bytes)
+    rows[at].origin = find_identity(text, size_bytes, words, state[0].token)
+    store_identity(rows, at, words)
 
 
 @compiled(types.void(READER_STATE, PARTITIONS, types.int64))
@@ -160,7 +205,10 @@ def store_record(
             message_timestamp_ms(address, 0),
             message_leader_epoch(address),
         )
-        store_value(state, message[0].payload, message[0].payload_bytes, rows, at, scratch)
+        if state[0].identity == _IN_VALUE:
+            store_value(state, message[0].payload, message[0].payload_bytes, rows, at, scratch)
+        else:
+            store_text_identity(state, address, rows, at)
         state[0].filled = at + (rows[at].origin != WARM_UP)
 
 

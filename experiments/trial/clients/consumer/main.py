@@ -77,7 +77,12 @@ def _run(job: ConsumerJob) -> None:
         else ()
     )
     with AssignedConsumer(
-        settings, job.token, job.anchor_ns, job.log, interceptors=interceptors
+        settings,
+        job.token,
+        job.anchor_ns,
+        job.log,
+        interceptors=interceptors,
+        identity=job.identity,
     ) as consumer:
         effective = consumer.effective_settings()
         job.effective.write_text(json.dumps(effective))

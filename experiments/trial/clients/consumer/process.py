@@ -15,6 +15,7 @@ from pydantic import Field
 
 from ackbench.experiments.ledger.schema import SERVED
 from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.sweep.workload import Identity
 from ackbench.experiments.trial.clients.consumer.reads import (
     load_expired_records,
     load_reads,
@@ -52,6 +53,8 @@ class ConsumerJob(ClientJob):
     """Whether to record which broker each record was fetched from."""
     warm_up_records: Annotated[int, Field(ge=0)] = 0
     """How many records each producer sent before its schedule began; see `record.layout`."""
+    identity: Identity = "value"
+    """Where the records have their identity."""
 
     @property
     def stem(self) -> str:

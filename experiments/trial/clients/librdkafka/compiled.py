@@ -70,6 +70,10 @@ message_timestamp_ms: Any = types.ExternalFunction(
     "rd_kafka_message_timestamp", I64(ADDRESS, ADDRESS)
 )
 message_leader_epoch: Any = types.ExternalFunction(LEADER_EPOCH, INT(ADDRESS))
+message_headers: Any = types.ExternalFunction("rd_kafka_message_headers", INT(ADDRESS, ADDRESS))
+header_get_last: Any = types.ExternalFunction(
+    "rd_kafka_header_get_last", INT(ADDRESS, ADDRESS, ADDRESS, ADDRESS)
+)
 message_destroy: Any = types.ExternalFunction("rd_kafka_message_destroy", types.void(ADDRESS))
 consumer_poll: Any = types.ExternalFunction("rd_kafka_consumer_poll", ADDRESS(ADDRESS, INT))
 consume_batch: Any = types.ExternalFunction(

@@ -34,6 +34,7 @@ from ackbench.experiments.trial.clients.librdkafka.interceptor_tables import (
     ServingOpaque,
 )
 from ackbench.experiments.trial.clients.librdkafka.library import NO_ERROR
+from ackbench.experiments.trial.clients.record.layout import IDENTITY_BYTES, IDENTITY_HEADER
 
 HEADER_NAME_PREFIX: Final = b"ackbench-"
 """A header's name is this and the header's number, one digit."""
@@ -43,16 +44,8 @@ _FIRST_DIGIT: Final = ord("0")
 _BASIS, _PRIME, _ABSENT = np.uint64(FNV_BASIS), np.uint64(FNV_PRIME), np.int64(ABSENT)
 _BIT_SPREAD: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 _PREFIX_LETTERS: Final = tuple(HEADER_NAME_PREFIX)
-
-MESSAGE_WITH_KEY: Final = np.dtype(
-    {
-        "names": [*(MESSAGE.names or ()), "key", "key_bytes"],
-        "formats": ["<i4", "<i4", "<i8", "<i8", "<i8", "<i8", "<i8", "<i8"],
-        "offsets": [0, 16, 24, 32, 56, 64, 40, 48],
-        "itemsize": MESSAGE.itemsize,
-    }
-)
-"""`rd_kafka_message_t` with its key (rdkafka.h)."""
+_ID_HEADER_LETTERS: Final = tuple(IDENTITY_HEADER)
+_ID_HEADER_BYTES: Final = len(IDENTITY_HEADER)
 
 SendOpaque = np.dtype(
     [
@@ -135,7 +128,7 @@ def on_send_digest(_client: Any, message_address: Any, opaque_address: Any) -> A
 
     A record that is sent again has the same seq and overwrites its row with the same digests.
     """
-    message = carray(pointer(message_address), (1,), MESSAGE_WITH_KEY)
+    message = carray(pointer(message_address), (1,), MESSAGE)
     opaque = carray(pointer(opaque_address), (1,), SendOpaque)
     seq = message[0].opaque - 1
     if 0 <= seq < opaque[0].records:
@@ -145,6 +138,25 @@ def on_send_digest(_client: Any, message_address: Any, opaque_address: Any) -> A
         rows[seq].key_digest = digest_memory(message[0].key, message[0].key_bytes)
         rows[seq].value_digest = digest_memory(message[0].payload, message[0].payload_bytes)
         rows[seq].recorded = 1
+    return 0
+
+
+@compiled_callback("int32(int64, int64, int64)")
+def on_send_identity(_client: Any, message_address: Any, text_address: Any) -> Any:
+    """Add the identity of a record as a header (`on_send`); not of a warm-up record.
+
+    The opaque is the address of the identity's text, which the send loop has just written.
+    """
+    message = carray(pointer(message_address), (1,), MESSAGE)
+    if message[0].opaque > 0:
+        name = np.zeros(_ID_HEADER_BYTES, np.uint8)
+        for index in range(_ID_HEADER_BYTES):
+            name[index] = _ID_HEADER_LETTERS[index]
+        headers = headers_new(1)
+        header_add(
+            headers, np.int64(name.ctypes.data), _ID_HEADER_BYTES, text_address, IDENTITY_BYTES
+        )
+        set_headers(message_address, headers)
     return 0
 
 

@@ -138,6 +138,8 @@ COMPILED_FUNCTIONS: Final = (
     "rd_kafka_message_timestamp",
     "rd_kafka_message_leader_epoch",
     "rd_kafka_message_destroy",
+    "rd_kafka_message_headers",
+    "rd_kafka_header_get_last",
     "rd_kafka_consumer_poll",
     "rd_kafka_consume_batch_queue",
 )
@@ -177,6 +179,8 @@ MESSAGE_FIELDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         "partition": (16, 4),
         "payload": (24, 8),
         "payload_bytes": (32, 8),
+        "key": (40, 8),
+        "key_bytes": (48, 8),
         "offset": (56, 8),
         "opaque": (64, 8),
     }
@@ -315,8 +319,8 @@ def require_layout(compiled: Mapping[str, tuple[int, int]]) -> None:
         "partition": Message.partition,
         "payload": Message.payload,
         "payload_bytes": Message.len,
-    }
-    declared |= {
+        "key": Message.key,
+        "key_bytes": Message.key_len,
         "offset": Message.offset,
         "opaque": Message._private,  # noqa: SLF001 - rdkafka.h's name
     }

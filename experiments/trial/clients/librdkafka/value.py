@@ -104,6 +104,72 @@ def producer_number(magic_word: Any) -> Any:
     return np.int64(magic_word >> _S48)
 
 
+# Identities as text, in a header, a key or a value.
+
+_DIGITS: Final = tuple(b"0123456789abcdef")
+_MAGIC_TEXT: Final = tuple(layout.MAGIC.to_bytes(4, "little").hex().encode())
+_LOW_4: Final = np.uint8(0xF)
+_S4: Final = np.uint8(4)
+_LETTERS_AFTER: Final = 87
+"""The code of `a` less 10."""
+_FIRST_LETTER: Final = 97
+
+
+@compiled("void(uint64[::1], uint8[::1])")
+def write_identity(words: Any, text: Any) -> None:
+    """Write the value in `words`, of 40 bytes, as the text of an identity."""
+    octets = words.view(np.uint8)
+    for at in range(layout.HEADER_BYTES):
+        text[2 * at] = _DIGITS[octets[at] >> _S4]
+        text[2 * at + 1] = _DIGITS[octets[at] & _LOW_4]
+
+
+@compiled("int64(uint8)")
+def hexadecimal(letter: Any) -> Any:
+    """Return what a lower-case hexadecimal digit stands for; -1: it is none."""
+    if letter >= _FIRST_LETTER:
+        return np.int64(letter) - _LETTERS_AFTER if letter < _FIRST_LETTER + 6 else -1
+    return np.int64(letter) - 48 if 48 <= letter < 58 else -1  # noqa: PLR2004 - `0` to `9`
+
+
+@compiled("boolean(uint8[::1], int64, uint64[::1])")
+def read_identity(text: Any, at: Any, words: Any) -> Any:
+    """Read the text at a position into `words`; return `False` if it is not hexadecimal."""
+    octets = words.view(np.uint8)
+    for number in range(layout.HEADER_BYTES):
+        high, low = hexadecimal(text[at + 2 * number]), hexadecimal(text[at + 2 * number + 1])
+        if high < 0 or low < 0:
+            return False
+        octets[number] = np.uint8(high * 16 + low)
+    return True
+
+
+@compiled("int64(uint8[::1], int64, uint64[::1], uint64)")
+def find_identity(text: Any, size_bytes: Any, words: Any, token: Any) -> Any:
+    """Find the identity in a text; return its `Origin`, and the value that it stands for.
+
+    A text that begins like one and is not intact is corrupt, unless an intact one follows.
+
+    Args:
+        text: the content of a header, a key or a value, and possibly more.
+        size_bytes: how much of it that is.
+        words: five words, for the value.
+        token: identifies the trial's records.
+    """
+    found = OTHER
+    for at in range(size_bytes - len(_MAGIC_TEXT) + 1):
+        begins = True
+        for index in range(len(_MAGIC_TEXT)):
+            begins = begins and text[at + index] == _MAGIC_TEXT[index]
+        if begins:
+            found = CORRUPT
+            if at + 2 * layout.HEADER_BYTES <= size_bytes and read_identity(text, at, words):
+                found = origin(words, layout.HEADER_BYTES, token)
+            if found != CORRUPT:
+                return found
+    return found
+
+
 # Text values of Kafka's VerifiableProducer: `<prefix>.<n>`.
 
 _ZERO: Final = 48

@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from ackbench.experiments.ledger.trial_manifest import Keys
-from ackbench.experiments.sweep.workload import Transactions
+from ackbench.experiments.sweep.workload import Identity, Transactions
 from ackbench.experiments.trial.clients.process.client_job import ClientJob
 from ackbench.experiments.trial.clients.record.layout import MAX_PRODUCER
 from ackbench.experiments.trial.clients.settings.librdkafka import delivery_timeout_ms
@@ -36,6 +36,10 @@ class ProducerJob(ClientJob):
 
     A header's name ends with its number, one digit.
     """
+    identity: Identity = "value"
+    """Where the records have their identity."""
+    value: str | None = None
+    """What each value is, with `IDENTITY_PLACE` for its identity; `None`: ackbench's own."""
     record_serving_brokers: bool = False
     """Whether to record which broker acknowledged each record, see `serving`."""
     transactions: Transactions | None = None

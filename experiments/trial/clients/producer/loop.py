@@ -40,7 +40,7 @@ from ackbench.experiments.trial.clients.librdkafka.library import (
     FATAL,
     QUEUE_FULL,
 )
-from ackbench.experiments.trial.clients.librdkafka.value import encode
+from ackbench.experiments.trial.clients.librdkafka.value import encode, write_identity
 from ackbench.experiments.trial.clients.process.mapped_file import Column
 from ackbench.experiments.trial.clients.producer.attempts import (
     COUNTERS_BYTES,
@@ -53,6 +53,7 @@ from ackbench.experiments.trial.clients.producer.attempts import (
     AttemptsFile,
     Counters,
 )
+from ackbench.experiments.trial.clients.record.layout import HEADER_BYTES, IDENTITY_BYTES
 
 WARM_UP_OPAQUE: Final = 0
 """A record's opaque is its seq + 1; that of a warm-up record is 0."""
@@ -67,6 +68,9 @@ Schedule = np.dtype(
         ("client", "<i8"),  # rd_kafka_t*
         ("topic", "<i8"),  # rd_kafka_topic_t*
         ("size_bytes", "<i8"),
+        ("value", "<i8"),  # address of each record's value; as of `words`: it is encoded there
+        ("identity", "<i8"),  # address of its identity as text; 0: the value is its identity
+        ("identity_words", "<i8"),  # address of the binary value that the text stands for
         ("keys", "<i8"),
         ("pair_apart_records", "<i8"),  # 0: no pairs
         ("common_key", "<i8"),  # 1: both records of a pair have the same key
@@ -176,12 +180,28 @@ def partition_of(schedule: Any, seq: Any) -> Any:
     return seq % partitions if partitions > 0 else ANY_PARTITION
 
 
-@compiled(types.int32(SCHEDULE, ROWS, types.int64, WORDS, CLOCK))
-def produce_record(schedule: Any, rows: Any, seq: Any, words: Any, clock: Any) -> Any:
+@compiled(types.void(SCHEDULE, ROWS, types.int64, WORDS, KEY))
+def write_record(schedule: Any, rows: Any, seq: Any, words: Any, key: Any) -> None:
+    """Write a record's value, its identity and its key where librdkafka copies them from."""
+    intended_ns = rows[seq].intended_ns
+    if schedule[0].value == words.ctypes.data:
+        encode(words, schedule[0].size_bytes, seq, intended_ns)
+    if schedule[0].identity != 0:
+        identity = carray(pointer(schedule[0].identity_words), (HEADER_BYTES // 8,), np.uint64)
+        encode(identity, HEADER_BYTES, seq, intended_ns)
+        write_identity(identity, carray(pointer(schedule[0].identity), (IDENTITY_BYTES,), np.uint8))
+    if schedule[0].keys > 0:
+        write_key(key, key_of(schedule, seq))
+        schedule[0].key, schedule[0].key_bytes = key.ctypes.data, KEY_BYTES
+
+
+@compiled(types.int32(SCHEDULE, ROWS, types.int64, CLOCK))
+def produce_record(schedule: Any, rows: Any, seq: Any, clock: Any) -> Any:
     """Pass a record to librdkafka, repeatedly while its queue is full; return the error, or 0."""
-    client, topic, size_bytes, key, key_bytes = (
+    client, topic, value, size_bytes, key, key_bytes = (
         schedule[0].client,
         schedule[0].topic,
+        schedule[0].value,
         schedule[0].size_bytes,
         schedule[0].key,
         schedule[0].key_bytes,
@@ -194,7 +214,7 @@ def produce_record(schedule: Any, rows: Any, seq: Any, words: Any, clock: Any) -
                 topic,
                 partition,
                 COPY_PAYLOAD,
-                np.int64(words.ctypes.data),
+                value,
                 size_bytes,
                 key,
                 key_bytes,
@@ -249,14 +269,10 @@ def follow_schedule(
 ) -> None:
     """Send the records `begin` to `end` (exclusive), or up to a fatal error of the client."""
     clock, key = np.zeros(2, np.int64), np.zeros(KEY_BYTES, np.uint8)
-    if schedule[0].keys > 0:
-        schedule[0].key, schedule[0].key_bytes = key.ctypes.data, KEY_BYTES
     for seq in range(begin, end):
         wait_until_due(schedule, rows, seq, clock)
-        encode(words, schedule[0].size_bytes, seq, rows[seq].intended_ns)
-        if schedule[0].keys > 0:
-            write_key(key, key_of(schedule, seq))
-        error = produce_record(schedule, rows, seq, words, clock)
+        write_record(schedule, rows, seq, words, key)
+        error = produce_record(schedule, rows, seq, clock)
         header[0].accepted += 1 if error == 0 else 0
         header[0].next_seq = seq + 1
         if error == FATAL:
@@ -274,15 +290,11 @@ SEQS: Final = types.int64[::1]
 def resend_records(schedule: Any, header: Any, rows: Any, words: Any, seqs: Any) -> None:
     """Send records again with their own id and intended time, so that duplicates are recognized."""
     clock, key = np.zeros(2, np.int64), np.zeros(KEY_BYTES, np.uint8)
-    if schedule[0].keys > 0:
-        schedule[0].key, schedule[0].key_bytes = key.ctypes.data, KEY_BYTES
     for index in range(seqs.size):
         seq = seqs[index]
         rows[seq].sent_ns = schedule[0].anchor_ns + monotonic_ns(clock)
-        encode(words, schedule[0].size_bytes, seq, rows[seq].intended_ns)
-        if schedule[0].keys > 0:
-            write_key(key, key_of(schedule, seq))
-        header[0].accepted += 1 if produce_record(schedule, rows, seq, words, clock) == 0 else 0
+        write_record(schedule, rows, seq, words, key)
+        header[0].accepted += 1 if produce_record(schedule, rows, seq, clock) == 0 else 0
         if index % POLL_EVERY_RECORDS == 0:
             poll(schedule[0].client, 0)
 

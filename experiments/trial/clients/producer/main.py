@@ -22,8 +22,8 @@ from ackbench.experiments.trial.clients.librdkafka.interceptors import (
     SendOpaque,
     on_acknowledgement_count,
     on_send_digest,
+    on_send_identity,
 )
-from ackbench.experiments.trial.clients.librdkafka.value import begin_value
 from ackbench.experiments.trial.clients.process.client_process import (
     BEGIN,
     DONE,
@@ -33,6 +33,7 @@ from ackbench.experiments.trial.clients.process.client_process import (
 )
 from ackbench.experiments.trial.clients.process.mapped_file import Records, attach
 from ackbench.experiments.trial.clients.producer.attempts import AttemptsFile
+from ackbench.experiments.trial.clients.producer.content import RecordContent
 from ackbench.experiments.trial.clients.producer.job import ProducerJob
 from ackbench.experiments.trial.clients.producer.loop import (
     KEY_BYTES,
@@ -86,7 +87,11 @@ def _produce(job: ProducerJob) -> None:
         attach(job.serving, ServedCell) if job.record_serving_brokers else np.zeros(0, ServedCell)
     )
     serving_opaque = np.array([(served.ctypes.data, job.anchor_ns)], ServingOpaque)
-    interceptors = []
+    content, interceptors = RecordContent(job), []
+    if job.identity == "header":
+        interceptors.append(
+            Interceptor("on_send", "ackbench-id", on_send_identity.address, content.identity)
+        )
     if job.headers:
         interceptors.append(
             Interceptor(
@@ -119,8 +124,7 @@ def _produce(job: ProducerJob) -> None:
         if job.generation == 0:
             ledger.touch()
         write_line(READY)
-        schedule = _schedule(client, job, int(expect_line(BEGIN)))
-        words = begin_value(job.record_size_bytes, job.producer, job.token)
+        schedule, words = _schedule(client, job, content, int(expect_line(BEGIN))), content.words
         begin = next_seq(ledger)
         if job.resend:
             resend_records(schedule, ledger.header, ledger.rows, words, unsettled_seqs(ledger))
@@ -197,7 +201,7 @@ def _send_warm_up_record(client: Client, topic: str, partition: int) -> None:
         )
 
 
-def _schedule(client: Client, job: ProducerJob, start_ns: int) -> Records:
+def _schedule(client: Client, job: ProducerJob, content: RecordContent, start_ns: int) -> Records:
     """Return the schedule for the compiled loop, one row of dtype `Schedule`.
 
     With a rate, a full queue is final once the load's end and the delivery timeout have passed.
@@ -219,10 +223,9 @@ def _schedule(client: Client, job: ProducerJob, start_ns: int) -> Records:
     row = (
         client.address,
         client.topic_handle(job.topic),
-        job.record_size_bytes,
+        *content.value_columns,
         *keys,
-        0,
-        0,
+        *content.key_columns,
         job.rate_records_per_s,
         start_ns,
         job.anchor_ns,

@@ -22,6 +22,11 @@ producer's number: `tag * 64 + producer`. Such a value has no checksum of its ow
 verifies Kafka's CRC of each batch (`check.crcs`), and the value is checked for its format only. The
 producer's first records are its warm-up, because the program has no other way to warm up. They do
 not belong to the trial; seq counts from the first record after them.
+
+A program that changes the values that it copies has a record's identity elsewhere, as it was asked:
+in a header, as the key, or somewhere in the value. It is a text of 80 characters: a binary value of
+40 bytes in lower-case hexadecimal digits, so it carries a checksum. Programs of any language and
+formats like JSON keep such a text as it is.
 """
 
 from __future__ import annotations
@@ -60,6 +65,12 @@ See `docs/performance.md`.
 """
 _TAG_BITS: Final = 25
 """Together with the producer's 6 bits, the prefix is a positive Java int."""
+
+
+IDENTITY_BYTES: Final = 2 * HEADER_BYTES
+"""Of an identity as text."""
+IDENTITY_HEADER: Final = b"ackbench-id"
+"""The name of the header that has it."""
 
 
 class Origin(IntEnum):

@@ -16,7 +16,11 @@ from typing import Final
 
 from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
 from ackbench.experiments.sweep.plan import Workload
-from ackbench.experiments.trial.clients.record.layout import HEADER_BYTES
+from ackbench.experiments.trial.clients.record.layout import (
+    HEADER_BYTES,
+    IDENTITY_BYTES,
+    IDENTITY_HEADER,
+)
 
 LIBRDKAFKA_OVERHEAD_BYTES: Final = 36
 """`RD_KAFKAP_MESSAGE_V2_MAX_OVERHEAD`; headers are added after the check, by an interceptor."""
@@ -28,6 +32,8 @@ _KEY_BYTES: Final = 8
 """Of a number, as librdkafka's producers write it."""
 _RECORD_HEADER_BYTES: Final = 28
 """Of one of ackbench's headers in a batch: its name has 10 bytes, its value 16."""
+_IDENTITY_HEADER_BYTES: Final = 1 + len(IDENTITY_HEADER) + 2 + IDENTITY_BYTES
+"""Of an identity's header in a batch, with the lengths of its name and its value."""
 _ATTRIBUTES_BYTES: Final = 1
 _FIRST_DELTAS_BYTES: Final = 2
 """Of the deltas of timestamp and offset in the first record of a batch, which are 0."""
@@ -101,11 +107,18 @@ class _Record:
     key_bytes: int | None
     """Of the largest key; `None`: records have none."""
     headers: int
+    header_bytes: int = _RECORD_HEADER_BYTES
+    """Of each header in a batch."""
 
     @classmethod
     def of(cls, client: ClientKind, workload: Workload) -> _Record:
         """Return what a workload's records have."""
         is_java = traits_of(client).reports_in_text
+        if workload.identity == "header":
+            key_bytes = _KEY_BYTES if workload.keys.count else None
+            return cls(is_java, key_bytes, 1, _IDENTITY_HEADER_BYTES)
+        if workload.identity == "key":
+            return cls(is_java, IDENTITY_BYTES, workload.headers)
         key_bytes = len(str(workload.keys.count - 1)) if is_java else _KEY_BYTES
         return cls(is_java, key_bytes if workload.keys.count else None, workload.headers)
 
@@ -124,7 +137,7 @@ class _Record:
         """Return the size of key, value and headers in message format 2."""
         key = 1 if self.key_bytes is None else _varint_bytes(self.key_bytes) + self.key_bytes
         value = _varint_bytes(size) + size
-        return key + value + _varint_bytes(headers) + headers * _RECORD_HEADER_BYTES
+        return key + value + _varint_bytes(headers) + headers * self.header_bytes
 
 
 def _client_limits(record: _Record, producer: Mapping[str, str]) -> Iterator[_Limit]:
