@@ -123,14 +123,13 @@ def _group_problems(
         )
     if consumer.get(PROTOCOL, CLASSIC) != CLASSIC:
         yield from _kip_848_problems(consumer, cluster)
-    yield from _application_problems(workload)
-    if workload.copies and traits_of(client.kind).reports_in_text:
-        yield (
-            f"{members} and client is {client.kind}; allowed: librdkafka (a copier decodes the "
-            "values that its producers write)"
-        )
-    elif traits_of(client.kind).reports_in_text and workload.group:
-        yield from _program_member_problems(client, workload.group, consumer)
+    yield from _application_problems(client.kind, workload)
+    if workload.copies and not traits_of(client.kind).has_copiers:
+        yield f"{members} and client is {client.kind}; allowed: librdkafka or java"
+    elif traits_of(client.kind).reports_in_text and not (
+        workload.copies and workload.copies.command
+    ):
+        yield from _program_member_problems(client, name, section, consumer)
     yield from _commit_problems(workload, consumer, members)
 
 
@@ -173,7 +172,10 @@ def _member_commit_problems(group: GroupMembers) -> Iterator[str]:
 
 
 def _program_member_problems(
-    client: ClientChoice, group: GroupMembers, consumer: Mapping[str, str]
+    client: ClientChoice,
+    place: str,
+    section: GroupMembers | Copiers,
+    consumer: Mapping[str, str],
 ) -> Iterator[str]:
     """Yield what a program does not do: it commits what it has reported, or its client does."""
     kind, traits = client.kind, traits_of(client.kind)
@@ -183,7 +185,7 @@ def _program_member_problems(
     reasons: dict[str, tuple[tuple[object, ...], str]] = {
         "commit": (after, "its program commits what it has processed"),
         "commit_every_records": (
-            (group.commit_every_records if polls else default,),
+            (section.commit_every_records if polls else default,),
             f"it has no {MAX_POLL_RECORDS}, and commits as it does",
         ),
         "static": ((False, client.knows_of_consumer(INSTANCE)), f"it has no {INSTANCE}"),
@@ -193,22 +195,21 @@ def _program_member_problems(
         "auto_offset_reset": (("earliest", "latest"), "its program ends at the error"),
     }
     for name, (allowed, reason) in reasons.items():
-        if getattr(group, name) not in allowed:
-            value, *words = (
-                str(each).lower() for each in (getattr(group, name), *dict.fromkeys(allowed))
-            )
+        given = getattr(section, name, None)
+        if name in type(section).model_fields and given not in allowed:
+            value, *words = (str(each).lower() for each in (given, *dict.fromkeys(allowed)))
             yield (
-                f"group.{name} is {value}; allowed with client {kind}: "
+                f"{place}.{name} is {value}; allowed with client {kind}: "
                 f"{format_list(words, 'or')} ({reason})"
             )
-    if MAX_POLL_RECORDS in consumer and group.commit == "after":
+    if MAX_POLL_RECORDS in consumer and section.commits != "auto":
         yield (
-            f"{MAX_POLL_RECORDS} is {consumer[MAX_POLL_RECORDS]}; allowed with client {kind}: "
-            "leave it out (its program commits after each poll: group.commit_every_records decides)"
+            f"{MAX_POLL_RECORDS} is {consumer[MAX_POLL_RECORDS]}; allowed with client {kind}: leave"
+            f" it out (its program commits after each poll: {place}.commit_every_records decides)"
         )
 
 
-def _application_problems(workload: Workload) -> Iterator[str]:
+def _application_problems(kind: ClientKind, workload: Workload) -> Iterator[str]:
     copies = workload.copies
     if copies is None:
         return
@@ -220,7 +221,7 @@ def _application_problems(workload: Workload) -> Iterator[str]:
                     "(ackbench's copiers leave the value as it is)"
                 )
         return
-    yield from _identity_problems(workload, copies)
+    yield from _identity_problems(kind, workload, copies)
     for name in ("slow_members", "auto_offset_reset", "commit_every_records"):
         if getattr(copies, name) != Copiers.model_fields[name].default:
             yield (
@@ -229,7 +230,7 @@ def _application_problems(workload: Workload) -> Iterator[str]:
             )
 
 
-def _identity_problems(workload: Workload, copies: Copiers) -> Iterator[str]:
+def _identity_problems(kind: ClientKind, workload: Workload, copies: Copiers) -> Iterator[str]:
     """Yield what contradicts `copy.identity`, of the values, keys and headers of the records."""
     identity = f"copy.identity is {copies.identity}"
     places = (copies.value or "").count(IDENTITY_PLACE)
@@ -241,6 +242,8 @@ def _identity_problems(workload: Workload, copies: Copiers) -> Iterator[str]:
             f"copy.value is {shorten(copies.value)} and {identity}; "
             "allowed: header, key or text (the value is not ackbench's own)"
         )
+    if copies.identity != "value" and traits_of(kind).reports_in_text:
+        yield f"{identity} with client {kind}; allowed: value (its program writes its own values)"
     if copies.identity != "text" and places:
         yield f"{IDENTITY_PLACE} in copy.value and {identity}; allowed: with copy.identity text"
     if copies.identity == "key" and workload.keys.count:

@@ -44,8 +44,7 @@ class ClientTraits:
     It generates the records' values itself: numbers as text, at a whole rate, with keys that it
     takes in turn. So the workload chooses neither size nor keys nor partitions, values carry no
     header, and a consumer does not report that it is behind a transaction's marker. As a member of
-    a group it commits after each poll, or its client does by itself; no fault can hold it, and it
-    copies nothing.
+    a group it commits after each poll, or its client does by itself; no fault can hold it.
     """
     output_record_bytes: int = 0
     """Size of the output of such a program per record."""
@@ -65,6 +64,8 @@ class ClientTraits:
     """`True`: it is a program of `docs/clients.md`; it keeps its library's defaults."""
     has_transactions: bool = True
     """`True`: its producers can send in transactions."""
+    has_copiers: bool = True
+    """`True`: ackbench has copiers that run on it."""
 
 
 LIBRARIES: Final[Mapping[ClientKind, ClientTraits]] = MappingProxyType(
@@ -98,6 +99,7 @@ _PROGRAM: Final = ClientTraits(
     planned_security=False,
     is_program=True,
     has_transactions=False,
+    has_copiers=False,
 )
 
 

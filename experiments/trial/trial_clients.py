@@ -323,7 +323,9 @@ class TrialClients:
 
         A program that reports records never reports an offset behind a transaction's marker.
         """
-        if traits_of(self.spec.client).reports_in_text and self.spec.workload.transactions:
+        load = self.spec.workload
+        ends_in_markers = load.commits == "within" if load.copies else load.transactions is not None
+        if traits_of(self.spec.client).reports_in_text and ends_in_markers:
             return final.end_of_visible_records()
         return final.visible_end_offsets
 

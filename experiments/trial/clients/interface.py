@@ -30,6 +30,7 @@ from ackbench.experiments.trial.clients.group.jobs import MemberJob
 from ackbench.experiments.trial.clients.group.member import MemberProcess
 from ackbench.experiments.trial.clients.group.members import Member
 from ackbench.experiments.trial.clients.java.dialect import (
+    JavaCopierDialect,
     JavaDialect,
     JavaTransactionalDialect,
 )
@@ -242,8 +243,9 @@ class JavaClientFactory:
         return VerifiableConsumer(job, JavaDialect(self.version, self.cache))
 
     def member(self, job: MemberJob) -> ProgramMember:
-        """Start a member of a consumer group."""
-        return ProgramMember(job, JavaDialect(self.version, self.cache))
+        """Start a member of a consumer group, or a copier."""
+        dialect = JavaDialect if job.output is None else JavaCopierDialect
+        return ProgramMember(job, dialect(self.version, self.cache))
 
 
 @dataclass(frozen=True)

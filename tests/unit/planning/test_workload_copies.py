@@ -75,7 +75,25 @@ def test_exactly_once_without_idempotence_is_refused_by_the_client() -> None:
             {"copy": COPY | {"slow_records_per_s": 5}},
             "copy.slow_members is 0 and copy.slow_records_per_s is 5; allowed: both, or neither",
         ),
-        ({"client": "java"}, "copy.copiers is 2 and client is java; allowed: librdkafka"),
+        (
+            {"client": "franz-go"},
+            "copy.copiers is 2 and client is franz-go; allowed: librdkafka or java",
+        ),
+        (
+            {
+                "client": "java",
+                "copy": COPY | {"slow_members": 1, "slow_records_per_s": 5},
+            },
+            "copy.slow_members is 1; allowed with client java: 0 (its program processes",
+        ),
+        (
+            {"client": "java", "consumer": {"max.poll.records": 5}},
+            "leave it out (its program commits after each poll: copy.commit_every_records decides)",
+        ),
+        (
+            {"client": "java", "copy": {"command": ["true"], "identity": "header"}},
+            "copy.identity is header with client java; allowed: value",
+        ),
         (
             {"consumer": {"enable.auto.commit": True}},
             (
@@ -227,3 +245,15 @@ def test_a_value_with_the_identity_in_it_has_its_own_size() -> None:
     (trial,) = planned(copy=PROGRAM | {"identity": "text", "value": ORDER}).trials
     assert trial.workload.record_size_bytes == len(ORDER) - len("{id}") + 80
     assert trial.workload.keys.count == 64
+
+
+def test_java_copies_with_its_own_names_of_properties_and_a_jvm_for_each_copier() -> None:
+    """In a transaction its producers have to be idempotent, as Java's client says itself."""
+    made = planned(
+        {"copy.delivery": ["at-least-once", "exactly-once"], "enable.idempotence": False},
+        client="java",
+    )
+    (trial,), (refused,) = made.trials, made.refused
+    assert trial.client == "java"
+    assert trial.workload.commits == "after"
+    assert "without also enabling idempotence" in refused.reason

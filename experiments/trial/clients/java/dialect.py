@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ackbench.experiments.trial.clients.java.log import (
     effective_settings,
@@ -32,6 +32,8 @@ _PROGRAMS: Final[Mapping[Role, ClientProgram]] = {
     "consumer": "VerifiableConsumer",
 }
 _TRANSACTIONAL: Final = Path(__file__).with_name("TransactionalProducer.java")
+_COPIER: Final = Path(__file__).with_name("Copier.java")
+_OF_PRODUCER: Final = "ProducerConfig values:"
 
 
 @dataclass(frozen=True)
@@ -116,13 +118,40 @@ class JavaDialect:
 
 
 @dataclass(frozen=True)
-class JavaTransactionalDialect(JavaDialect):
-    """The same with ackbench's own program for a producer with transactions."""
+class JavaSourceDialect(JavaDialect):
+    """The same with a program of ackbench's own, which is compiled when it is run."""
+
+    source: ClassVar[Path]
 
     def _program(self, role: Role) -> Sequence[str]:
         del role
-        return source_command(self.cache, self.release, _TRANSACTIONAL)
+        return source_command(self.cache, self.release, self.source)
 
     def _config_option(self, role: Role) -> str:
         del role
         return "--command-config"
+
+
+@dataclass(frozen=True)
+class JavaTransactionalDialect(JavaSourceDialect):
+    """A producer with transactions."""
+
+    source: ClassVar[Path] = _TRANSACTIONAL
+
+
+@dataclass(frozen=True)
+class JavaCopierDialect(JavaSourceDialect):
+    """A member of a group that copies; its consumer is created first."""
+
+    source: ClassVar[Path] = _COPIER
+
+    @staticmethod
+    def effective_settings(
+        log: str,
+        started: Mapping[str, Any],
+        settings: Mapping[str, str],
+        passed: Mapping[str, str],
+    ) -> dict[str, str]:
+        """Return the settings that the consumer reports in its log."""
+        del started, passed
+        return effective_settings(log.partition(_OF_PRODUCER)[0], settings)

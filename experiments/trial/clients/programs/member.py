@@ -1,7 +1,8 @@
 """A client's program as a member of a consumer group, through all its generations.
 
-It commits after each poll what it has reported, or its client commits by itself. A record counts as
-processed once the program has reported it in a complete line, which outlives the process.
+It commits after each poll what it has reported, or its client commits by itself; one that copies
+commits as its job says. A record counts as processed once the program has reported it in a complete
+line, which outlives the process: of one that copies, once its copy is stored.
 """
 
 from __future__ import annotations
@@ -74,14 +75,17 @@ class _Generation(VerifiableProgram):
             job.name,
             dialect,
             "consumer",
-            subscription_arguments(
-                job.bootstrap_servers,
-                job.topic,
-                job.settings["group.id"],
-                job.settings,
-                overrides=dialect.overrides_settings,
-            ),
-            job.settings,
+            [
+                *subscription_arguments(
+                    job.bootstrap_servers,
+                    job.topic,
+                    job.settings["group.id"],
+                    job.settings,
+                    overrides=dialect.overrides_settings,
+                ),
+                *_copy_arguments(job),
+            ],
+            {**job.settings, **_producer_settings(job)},
             java_connection_settings(job.bootstrap_servers),
             job.folder,
         )
@@ -205,6 +209,24 @@ class _Generation(VerifiableProgram):
             offset=offset,
             detail=f"{self.name}: {detail}".removesuffix(": "),
         )
+
+
+def _copy_arguments(job: MemberJob) -> list[str]:
+    """Return the further arguments of a program that copies; empty: the member does not copy."""
+    if job.output is None:
+        return []
+    options = {
+        "--output-topic": job.output.topic,
+        "--output-partitions": job.output.partitions,
+        "--commit": job.commit,
+    }
+    return [str(argument) for option in options.items() for argument in option]
+
+
+def _producer_settings(job: MemberJob) -> dict[str, str]:
+    """Return the properties of a copier's producer, each with a prefix; empty: it has none."""
+    settings = job.output.settings if job.output else {}
+    return {f"producer.{name}": text for name, text in settings.items()}
 
 
 class ProgramMember(Generations[_Generation]):

@@ -179,7 +179,7 @@ def _with_derived(settings: Mapping[str, str], overrides: Mapping[str, str]) -> 
     """Apply the overrides, then the settings that librdkafka derives from others."""
     settings = {**settings, **overrides}
     if "max.in.flight.requests.per.connection" not in overrides and is_true(
-        settings["enable.idempotence"]
+        settings.get("enable.idempotence", "false")
     ):
         settings["max.in.flight.requests.per.connection"] = IDEMPOTENT_IN_FLIGHT
     if "transactional.id" in settings:

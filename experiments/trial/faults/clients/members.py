@@ -449,7 +449,8 @@ KINDS: Final = (
     FaultKind(
         "copier-crash",
         FAMILY,
-        "a copier crashes (SIGKILL) between producing and committing its batch",
+        "a copier crashes (SIGKILL) between producing and committing its batch; one of Java,"
+        " wherever it is",
         CopierCrashParameters,
         crash_copier,
         member_effects,
@@ -459,8 +460,8 @@ KINDS: Final = (
     FaultKind(
         "copier-pause",
         FAMILY,
-        "a copier is paused (SIGSTOP) between producing and committing until the group has removed"
-        " it, and goes on with its batch",
+        "a copier is paused (SIGSTOP) between producing and committing (one of Java, wherever it"
+        " is) until the group has removed it, and goes on with its batch",
         CopierPauseParameters,
         pause_copier,
         member_effects,
