@@ -10,7 +10,7 @@ SHELL := /bin/bash
 # tests: 18 s of CPU to collect them instead of 10 s.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup bench test test-all check types rules tour faults soak hostile external executors \
-  perf pictures extents tables sbom audit mutants powerloss ci-jobs pod-template lock clean
+  provider perf pictures extents tables sbom audit mutants powerloss ci-jobs pod-template lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -54,6 +54,9 @@ hostile: setup ## try bad input, flipped bits, full disks, kill -9 and many nigh
 
 external: setup ## crash and pause a leader by commands on an external cluster, and on a local one
 	@$(BIN)/python tests/external
+
+provider: setup ## run sweeps by the provider on Airflow alone, of two releases (registry)
+	@$(BIN)/python tests/provider
 
 executors: setup ## run sweeps on Celery with two hosts and on LocalExecutor (root; registry)
 	@$(BIN)/python tests/executors
