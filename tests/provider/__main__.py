@@ -78,6 +78,8 @@ class Team:
     """ackbench's."""
     servers: str
     """The team's cluster."""
+    environment: Path
+    """Of Airflow alone."""
 
     def sweeps(self) -> list[str]:
         """Return the sweeps of the home."""
@@ -90,12 +92,12 @@ class Team:
 
     def left(self) -> list[str]:
         """Return the processes of sweeps, and their topics."""
-        mark = f"ACKBENCH_HOME={self.home}"
-        processes = [
-            " ".join(process.cmdline())[:120]
-            for process in psutil.process_iter()
-            if mark in _environment(process) and "ackbench" in " ".join(process.cmdline())
+        started = [
+            " ".join(process.info["cmdline"] or ())[:120]
+            for process in psutil.process_iter(["cmdline", "environ"])
+            if (process.info["environ"] or {}).get("ACKBENCH_HOME") == str(self.home)
         ]
+        processes = [line for line in started if not line.startswith(str(self.environment))]
         names = topics.admin_client(self.servers).list_topics(timeout=30).topics
         return [*processes, *(name for name in names if name.startswith("ackbench"))]
 
@@ -192,7 +194,7 @@ def _running(folder: Path, environment: Path, servers: str) -> Iterator[Team]:
                 every_s=1,
                 seen=lambda: api.ask("GET", "importErrors")["import_errors"],
             )
-            yield Team(api, home, servers)
+            yield Team(api, home, servers, environment)
         finally:
             os.killpg(services.pid, signal.SIGTERM)
             services.wait(_STOP_S)
@@ -266,13 +268,6 @@ def _size(environment: Path) -> tuple[int, int]:
     (site,) = environment.glob("lib/python*/site-packages")
     files = (path for path in environment.rglob("*") if path.is_file() and not path.is_symlink())
     return len([*site.glob("*.dist-info")]), sum(path.stat().st_size for path in files) // 1_000_000
-
-
-def _environment(process: psutil.Process) -> list[str]:
-    try:
-        return [f"{name}={text}" for name, text in process.environ().items()]
-    except psutil.Error:
-        return []
 
 
 def _run(command: list[Any]) -> None:

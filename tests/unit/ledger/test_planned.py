@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.builders.records import a_spec, record_of
+from support.golden_files import Says
 
 from ackbench.experiments.ledger.digests import InvalidLedger, with_digest
 from ackbench.experiments.ledger.planned import PLAN, PlannedTrials, parse_planned
@@ -43,13 +44,10 @@ def test_a_trial_of_the_plan_is_accepted(spec: TrialSpec) -> None:
     assert planned(spec).why_foreign(record_of(spec)) is None
 
 
-def test_the_reason_names_the_sweep_that_a_trial_was_copied_from() -> None:
+def test_the_reason_names_the_sweep_that_a_trial_was_copied_from(says: Says) -> None:
     """In one line with the file, whatever else differs."""
     record = record_of(a_spec(), sweep_id="quick-20260102T030405-ab12", seed=7)
-    assert planned(a_spec()).why_foreign(record) == (
-        "trial 000-abcdef: trial.json is of sweep quick-20260102T030405-ab12: it was copied from "
-        "there"
-    )
+    says(planned(a_spec()).why_foreign(record))
 
 
 @pytest.mark.parametrize(
@@ -127,10 +125,10 @@ def test_a_token_is_compared_if_the_plan_has_one() -> None:
     )
 
 
-def test_a_trial_that_the_plan_does_not_have_is_foreign() -> None:
+def test_a_trial_that_the_plan_does_not_have_is_foreign(says: Says) -> None:
     """Also one of the same sweep id."""
     reason = planned(a_spec()).why_foreign(record_of(a_spec(trial_id="009-abcdef")))
-    assert reason == "trial 009-abcdef: trial.json is of no trial that plan.json has"
+    says(reason)
 
 
 @pytest.mark.parametrize("name", ["client", "role", "cluster", "workload", "topic", "fault"])

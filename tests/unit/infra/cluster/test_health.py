@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from support.golden_files import Says
 
 from ackbench.infra.cluster.health import (
     first_unfenced_view,
@@ -54,17 +55,14 @@ def test_a_node_that_does_not_run_is_named(state: NodeState) -> None:
     assert _reason(_reports(state), QUORUM, VIEWS) == f"node 2 is {state}"
 
 
-def test_a_node_that_was_just_resumed_is_not_healthy_yet() -> None:
+def test_a_node_that_was_just_resumed_is_not_healthy_yet(says: Says) -> None:
     """Its session may expire before its next heartbeat arrives."""
-    assert (
-        _reason(_reports(unchanged_s=0.1), QUORUM, VIEWS)
-        == "node 1 has been running for only 0.1 s"
-    )
+    says(_reason(_reports(unchanged_s=0.1), QUORUM, VIEWS))
 
 
-def test_without_an_active_controller_no_cluster_is_healthy() -> None:
+def test_without_an_active_controller_no_cluster_is_healthy(says: Says) -> None:
     """The brokers report outdated metadata then."""
-    assert _reason(_reports(), None, VIEWS) == "no node is the active controller"
+    says(_reason(_reports(), None, VIEWS))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
+from support.golden_files import Says
 
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.spec import ControllerView, PartitionState
@@ -235,12 +236,12 @@ ENDLESS = b"\xff" * 100_000
     ],
 )
 def test_a_number_that_never_ends_is_an_error_of_one_line(
-    read: Callable[[bytes], object], head: bytes
+    says: Says, read: Callable[[bytes], object], head: bytes
 ) -> None:
     """A varint has at most five bytes; reading on exhausted the stack."""
     with pytest.raises(HarnessError) as caught:
         read(head + ENDLESS)
-    assert str(caught.value) == "a Kafka response has a number of more than 5 bytes"
+    says(str(caught.value))
 
 
 def test_a_name_that_is_not_utf_8_is_an_error() -> None:

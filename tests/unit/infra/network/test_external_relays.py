@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.external_brokers import PASSWORD, public_part, write_certificate
+from support.golden_files import Says
 
 from ackbench.infra.errors import SupervisorError
 from ackbench.infra.kafka.addresses import METADATA
@@ -295,14 +296,14 @@ def test_closed_relays_leave_no_thread_and_no_port() -> None:
             socket.create_connection(address, TIMEOUT_S)
 
 
-def test_a_failure_on_the_thread_of_the_relays_is_kept() -> None:
+def test_a_failure_on_the_thread_of_the_relays_is_kept(says: Says) -> None:
     """A connection that fails closes, and the client sees nothing of the reason."""
     with closing(ExternalRelays({}, None)) as relays:
         assert relays.failures() == ()
         relays._loop.call_soon_threadsafe(_fail)
         wait_until(relays.failures, awaiting="the failure", timeout_s=TIMEOUT_S)
         (failure,) = relays.failures()
-        assert str(failure) == "a relay failed (ValueError('no such field'))"
+        says(str(failure))
 
 
 def test_relays_whose_thread_has_ended_are_an_error() -> None:

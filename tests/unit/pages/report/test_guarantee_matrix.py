@@ -13,6 +13,7 @@ from support.builders.sweeps import (
     a_cell,
     measured_sweep,
 )
+from support.golden_files import Says
 
 from ackbench.experiments.ledger.quantities import TransactionCounts
 from ackbench.experiments.pages.report.data import ReportData
@@ -108,13 +109,13 @@ def with_losses(*lost: tuple[int, ...]) -> ReportData:
     )
 
 
-def test_cells_with_one_outcome_share_a_row_with_the_range_of_their_figures() -> None:
+def test_cells_with_one_outcome_share_a_row_with_the_range_of_their_figures(says: Says) -> None:
     """Each has its own row in the matrix by cell."""
     data = with_losses((5, 70), (3, 0), (200, 9))
     (group,) = guarantee_matrix(data, by_outcome=True).groups
 
     assert [dict(row.settings)["P"] for row in group.rows] == ["1/3", "2"]
-    assert [row.chips[0].text for row in group.rows] == ["75 to 209 in 2 of 2 each", "3 in 1 of 2"]
+    says([row.chips[0].text for row in group.rows])
     assert len(guarantee_matrix(data).groups[0].rows) == 3
 
 

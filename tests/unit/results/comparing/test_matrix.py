@@ -56,11 +56,11 @@ def test_a_cell_that_no_sweep_has_is_empty() -> None:
     ).endswith("|  |")
 
 
-def test_void_trials_are_counted_and_have_no_figures() -> None:
+def test_void_trials_are_counted_and_have_no_figures(says: Says) -> None:
     """A void trial shows nothing about its fault."""
     row = matrix(CRASH[0], void=("000-000000", "000-000001", "000-000002")).rows[0]
     assert (row.took_effect, row.injected) == (0, 3)
-    assert loss_text(row.cells[0]) == "lost - (3 void)"
+    says(loss_text(row.cells[0]))
 
 
 def test_rows_state_only_settings_that_distinguish_them() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.fakes.cluster import MemoryCluster
+from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Scalar
 from ackbench.experiments.sweep.documents import MOST_BYTES
@@ -67,13 +68,11 @@ def state(
     )
 
 
-def test_a_word_is_one_argument_whatever_it_contains() -> None:
+def test_a_word_is_one_argument_whatever_it_contains(says: Says) -> None:
     """No shell reads it."""
     code = "import sys; print(sys.argv[1:])"
 
-    assert run_command("strike", (*python(code), "a b; $(ls) | x", "*"), 10) == (
-        "['a b; $(ls) | x', '*']"
-    )
+    says(run_command("strike", (*python(code), "a b; $(ls) | x", "*"), 10))
 
 
 def test_variables_are_resolved_within_a_word() -> None:
@@ -197,12 +196,12 @@ def test_no_value_of_a_cluster_begins_an_option_or_ends_a_shell_word(text: str) 
         )
 
 
-def test_the_program_of_a_command_is_not_named_by_the_cluster() -> None:
+def test_the_program_of_a_command_is_not_named_by_the_cluster(says: Says) -> None:
     """It could be any program of this machine."""
     reason = CommandParameters.model_validate(
         {"name": "mine", "at_s": 0.001, "strike": ["$NODE_HOST"], "heal": ["true"]}
     ).impossible_reason(TOPOLOGY)
-    assert reason == "strike runs $NODE_HOST; allowed: the name of a program as the first word"
+    says(reason)
 
 
 @pytest.mark.parametrize(
@@ -341,10 +340,12 @@ def test_time_outs_soon_after_the_load_began_show_no_effect(load_begin: tuple[Ev
     assert evidence_with(*load_begin, logged(11, "timed_out"), Event(12, "isr")).took_effect
 
 
-def test_requests_of_producers_that_time_out_are_counted_and_those_of_consumers_are_not() -> None:
+def test_requests_of_producers_that_time_out_are_counted_and_those_of_consumers_are_not(
+    says: Says,
+) -> None:
     """A consumer waits for records that nobody sends."""
     evidence = evidence_with(LOAD_BEGIN, logged(11, "timed_out"), logged(12, "timed_out"))
-    assert evidence.evidence[-1] == "6 requests of producers timed out"
+    says(evidence.evidence[-1])
     assert not evidence_with(LOAD_BEGIN, logged(11, "timed_out", "consumer 0")).took_effect
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from confluent_kafka import Producer
 from support.fakes.mock_brokers import MockBrokers
+from support.golden_files import Says
 from support.reference import values
 from support.reference.values import ValueFields
 
@@ -192,7 +193,7 @@ def test_a_concurrent_consumer_reads_to_the_requested_offsets(
 
 
 def test_a_consumer_that_does_not_reach_the_end_reports_its_position(
-    brokers: MockBrokers, send: Callable[[int, bytes | None], None], tmp_path: Path
+    says: Says, brokers: MockBrokers, send: Callable[[int, bytes | None], None], tmp_path: Path
 ) -> None:
     """That is a result, not an error, and the records it received are kept."""
     job = ConsumerJob(
@@ -208,7 +209,7 @@ def test_a_consumer_that_does_not_reach_the_end_reports_its_position(
         consumer.wait_ready()
         result = consumer.finish({0: 2, 1: 0}, 0.5)
     assert not result.at_end
-    assert result.where == "partition 0 is at offset 1 of 2"
+    says(result.where)
     assert reads_table(job).num_rows == 1
 
 
