@@ -228,7 +228,8 @@ class AckbenchSweepOperator(BaseOperator):
         if self.sweep is None:
             return None
         self.log.info("going on with sweep %s, which an earlier attempt began", self.sweep)
-        request = ["run", "--resume", self.sweep, *self._conditions(), "--json", str(results)]
+        # What it expects is in its plan.
+        request = ["run", "--resume", self.sweep, *self._failures, "--json", str(results)]
         code = self._run([*command, *request], self._variables() | self._secrets(), note)
         if code != _INVALID_REQUEST:
             return code
@@ -254,12 +255,12 @@ class AckbenchSweepOperator(BaseOperator):
             request += ["--repeats", str(self.repeats)]
         if self.store:
             request += ["--store", self.store]
-        return [*request, *self._conditions(), *self.options], variables
+        request += [part for one in self.expect for part in ("--expect", one)]
+        return [*request, *self._failures, *self.options], variables
 
-    def _conditions(self) -> list[str]:
-        pairs = [("--expect", one) for one in self.expect]
-        pairs += [("--fail-on", one) for one in self.fail_on]
-        return [part for pair in pairs for part in pair]
+    @property
+    def _failures(self) -> list[str]:
+        return [part for one in self.fail_on for part in ("--fail-on", one)]
 
     def _variables(self) -> dict[str, str]:
         home = {"ACKBENCH_HOME": self.home} if self.home else {}

@@ -142,7 +142,13 @@ def test_the_next_attempt_goes_on_with_the_sweep_and_a_cleared_task_runs_another
 ) -> None:
     """Also where a sweep cannot go on, as its home has lost it."""
     program = bench((1, "a trial failed"), (0, ""), (0, ""), (1, ""), (2, "no sweep"), (0, ""))
-    arguments: Any = {"task_id": "t", "experiment": "quick", "command": [str(program)]}
+    arguments: Any = {
+        "task_id": "t",
+        "experiment": "quick",
+        "command": [str(program)],
+        "expect": ["lost=0"],
+        "fail_on": ["violated"],
+    }
     with pytest.raises(AirflowException, match=r"exit code 1\): a trial failed; another attempt"):
         AckbenchSweepOperator(**arguments).execute(CONTEXT)
     for _ in range(2):
@@ -150,7 +156,11 @@ def test_the_next_attempt_goes_on_with_the_sweep_and_a_cleared_task_runs_another
     with pytest.raises(AirflowException):
         AckbenchSweepOperator(**arguments).execute(CONTEXT)
     assert AckbenchSweepOperator(**arguments).execute(CONTEXT)["sweep"] == SWEEP
-    new, resumed = ["run", "quick"], ["run", "--resume", SWEEP]
+    fails = ["--fail-on", "violated"]
+    new, resumed = (
+        ["run", "quick", "--expect", "lost=0", *fails],
+        ["run", "--resume", SWEEP, *fails],
+    )
     assert calls_of(program) == [new, resumed, new, new, resumed, new]
 
 
