@@ -254,13 +254,10 @@ def _refused(team: Team) -> Iterator[str]:
         team.api.unpause(dag_id)
         run = team.api.trigger({}, dag_id)
         assert run.wait() == "failed"
-        (task,) = run.tasks("sweep")
-        yield f"refused: {dag_id}: {_reason(run.logged(task))}"
-
-
-def _reason(errors: list[str]) -> str:
-    assert errors, "the task's log has no error"
-    return errors[-1].splitlines()[-1]
+        log = team.api.ask("GET", f"{run.path}/taskInstances/sweep/logs/1")["content"]
+        details = [one for entry in log for one in entry.get("error_detail") or ()]
+        assert details, "the task's log has no error"
+        yield f"refused: {dag_id}: {details[-1]['exc_value']}"
 
 
 def _size(environment: Path) -> tuple[int, int]:
