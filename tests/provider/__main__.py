@@ -170,6 +170,8 @@ def _running(folder: Path, environment: Path, servers: str) -> Iterator[Team]:
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{address}/execution/",
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__API__HOST": "127.0.0.1",
+        # Of several, uvicorn kills each that has not answered within 5 s, as while it is starting.
+        "AIRFLOW__API__WORKERS": "1",
         "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "120",
         "AIRFLOW_CONN_KAFKA-STAGING": json.dumps({"conn_type": "kafka", "extra": extra}),
         "TEAM_EXPERIMENT": str(experiment),
