@@ -6,10 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from support.fakes.cluster import MemoryCluster
@@ -27,10 +26,30 @@ from ackbench.experiments.trial.faults.core.context import HeldNodes
 from ackbench.experiments.trial.stall_sampler import StallSampler, WatchedProcess
 from ackbench.experiments.trial.stalls import MachineStalls, WakeUp
 from ackbench.infra.kafka.spec import NodeStatus
-from ackbench.infra.process.waiting import sleep_until, wait_until
+from ackbench.infra.process.waiting import wait_until
 
-STOPPED_S = 0.4
+LONG = 4
+"""So often is the sampler to ask for the clients while a process is stopped: it does each 0.2 s,
+or whenever it runs on a machine with other work, and a stop that it does not see is not noted."""
 Process = subprocess.Popen[bytes]
+
+
+@dataclass
+class Clients:
+    """The trial's clients, and how often the sampler has asked for them."""
+
+    processes: tuple[WatchedProcess, ...] = ()
+    asked: int = 0
+
+    def __call__(self) -> tuple[WatchedProcess, ...]:
+        """Return them."""
+        self.asked += 1
+        return self.processes
+
+    def wait(self, times: int) -> None:
+        """Wait until the sampler has asked so often again."""
+        before = self.asked
+        wait_until(lambda: self.asked >= before + times, awaiting="more samples", timeout_s=60)
 
 
 def start() -> Process:
@@ -62,26 +81,20 @@ class OneNode(MemoryCluster):
 
 @contextmanager
 def sampled(
-    *clients: WatchedProcess, node: Process | None = None, held: HeldNodes | None = None
-) -> Iterator[Journal]:
-    """Sample processes; yield the journal once each has been sampled."""
-    journal, asked = Journal(), []
-
-    def running() -> tuple[WatchedProcess, ...]:
-        asked.append(True)
-        return clients
-
-    cluster = OneNode()
+    *processes: WatchedProcess, node: Process | None = None, held: HeldNodes | None = None
+) -> Iterator[tuple[Journal, Clients]]:
+    """Sample processes; yield the journal and the clients once each has been sampled."""
+    journal, clients, cluster = Journal(), Clients(processes), OneNode()
     cluster.process = node
-    with StallSampler(running, cluster, held or HeldNodes(), journal):
-        wait_until(lambda: len(asked) > 1, awaiting="two samples", timeout_s=60)
-        yield journal
+    with StallSampler(clients, cluster, held or HeldNodes(), journal):
+        clients.wait(2)
+        yield journal, clients
 
 
-def stop(process: Process) -> None:
+def stop(process: Process, clients: Clients) -> None:
     """Stop a process for longer than the shortest stall, and let it go on."""
     process.send_signal(signal.SIGSTOP)
-    sleep_until(time.monotonic() + STOPPED_S)
+    clients.wait(LONG)
     process.send_signal(signal.SIGCONT)
 
 
@@ -93,8 +106,8 @@ def stops(journal: Journal) -> list[Stall]:
 
 def test_a_client_that_is_stopped_is_noted_with_begin_and_end(process: Process) -> None:
     """As an event of the machine, whose resolution is the time between two samples."""
-    with sampled(WatchedProcess("producer 0", process.pid)) as journal:
-        stop(process)
+    with sampled(WatchedProcess("producer 0", process.pid)) as (journal, clients):
+        stop(process, clients)
         wait_until(lambda: stops(journal), awaiting="the event of the stall", timeout_s=60)
     (stall,) = stops(journal)
     (event,) = (
@@ -107,32 +120,32 @@ def test_a_client_that_is_stopped_is_noted_with_begin_and_end(process: Process) 
 
 def test_a_stop_that_lasts_until_the_end_is_noted(process: Process) -> None:
     """The sampling ends with the trial, and the process is still stopped."""
-    with sampled(WatchedProcess("consumer 0", process.pid)) as journal:
+    with sampled(WatchedProcess("consumer 0", process.pid)) as (journal, clients):
         process.send_signal(signal.SIGSTOP)
-        sleep_until(time.monotonic() + STOPPED_S)
+        clients.wait(LONG)
     assert [stall.process for stall in stops(journal)] == ["consumer 0"]
 
 
 def test_a_client_that_the_fault_stops_is_not_noted(process: Process) -> None:
     """A member that is paused on purpose."""
-    with sampled(WatchedProcess("member 1", process.pid, lambda: True)) as journal:
-        stop(process)
+    with sampled(WatchedProcess("member 1", process.pid, lambda: True)) as (journal, clients):
+        stop(process, clients)
     assert stops(journal) == []
 
 
 def test_a_broker_is_noted_with_its_node_unless_a_fault_holds_it(process: Process) -> None:
     """The fault registers the node before it pauses it, and releases it before it resumes it."""
-    with sampled(node=process) as journal:
-        stop(process)
+    with sampled(node=process) as (journal, clients):
+        stop(process, clients)
         wait_until(lambda: stops(journal), awaiting="the event of the stall", timeout_s=60)
     assert {stall.process for stall in stops(journal)} == {"node 1"}
     assert {event.node for event in journal.events(STALLED)} <= {1, None}
 
     held = HeldNodes()
     held.hold(1, "paused", "the fault")
-    with sampled(node=process, held=held) as journal:
+    with sampled(node=process, held=held) as (journal, clients):
         process.send_signal(signal.SIGSTOP)
-        sleep_until(time.monotonic() + STOPPED_S)
+        clients.wait(LONG)
         held.release(1, "paused", "the fault")
         process.send_signal(signal.SIGCONT)
     assert stops(journal) == []
@@ -140,10 +153,10 @@ def test_a_broker_is_noted_with_its_node_unless_a_fault_holds_it(process: Proces
 
 def test_a_stopped_relay_is_noted_as_a_client_is(process: Process) -> None:
     """Everything between clients and brokers passes through it."""
-    cluster, journal = OneNode(relay_pid=process.pid), Journal()
-    with StallSampler(tuple, cluster, HeldNodes(), journal):
-        wait_until(lambda: cluster.asked, awaiting="the first look for nodes", timeout_s=60)
-        stop(process)
+    cluster, journal, clients = OneNode(relay_pid=process.pid), Journal(), Clients()
+    with StallSampler(clients, cluster, HeldNodes(), journal):
+        clients.wait(2)
+        stop(process, clients)
         wait_until(lambda: stops(journal), awaiting="the event of the stall", timeout_s=60)
     assert {stall.process for stall in stops(journal)} == {"relay"}
     assert {event.resolution_ns for event in journal.events(STALLED)} == {50_000_000}
@@ -170,26 +183,21 @@ def test_the_trial_that_has_the_relays_itself_is_noted_as_the_relay(
 
 def test_a_restarted_client_is_sampled_again(process: Process) -> None:
     """Its process is another one, under the same name."""
-    clients, asked, journal = [WatchedProcess("producer 0", process.pid)], [], Journal()
-
-    def running() -> tuple[WatchedProcess, ...]:
-        asked.append(clients[0])
-        return tuple(clients)
-
-    with StallSampler(running, OneNode(), HeldNodes(), journal), start() as restarted:
+    clients, journal = Clients((WatchedProcess("producer 0", process.pid),)), Journal()
+    with StallSampler(clients, OneNode(), HeldNodes(), journal), start() as restarted:
         process.kill()
-        clients[0] = WatchedProcess("producer 0", restarted.pid)
-        wait_until(lambda: clients[0] in asked, awaiting="a sample of the restart", timeout_s=60)
-        stop(restarted)
+        clients.processes = (WatchedProcess("producer 0", restarted.pid),)
+        clients.wait(2)
+        stop(restarted, clients)
         wait_until(lambda: stops(journal), awaiting="the event of the stall", timeout_s=60)
         restarted.kill()
 
 
 def test_a_node_that_was_down_is_sampled_again(process: Process) -> None:
     """The fault has released it, and the cluster tells its new process only later."""
-    cluster, journal = OneNode(), Journal()
+    cluster, journal, clients = OneNode(), Journal(), Clients()
     cluster.process = process
-    with StallSampler(tuple, cluster, HeldNodes(), journal), start() as restarted:
+    with StallSampler(clients, cluster, HeldNodes(), journal), start() as restarted:
         cluster.process = None
         process.kill()
         process.wait()
@@ -197,14 +205,14 @@ def test_a_node_that_was_down_is_sampled_again(process: Process) -> None:
         cluster.process = restarted
         asked = cluster.asked
         wait_until(lambda: cluster.asked > asked, awaiting="a look for the node", timeout_s=60)
-        stop(restarted)
+        stop(restarted, clients)
         wait_until(lambda: stops(journal), awaiting="the event of the stall", timeout_s=60)
         restarted.kill()
 
 
 def test_the_journal_says_that_stalls_were_looked_for() -> None:
     """Without a stall as well, and with what it cost: no stall is then not unknown."""
-    with sampled() as journal:
+    with sampled() as (journal, _):
         pass
     (event,) = journal.events(STALLS_SAMPLED)
     sampling = StallSampling.model_validate_json(event.detail)
