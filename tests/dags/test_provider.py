@@ -16,16 +16,9 @@ from typing import Any
 
 import pytest
 import yaml
-from airflow.sdk import Connection
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
-from airflow_provider_ackbench import __version__, get_provider_info, operators
-from airflow_provider_ackbench.connections import UnusableConnection, kafka_cluster
-from airflow_provider_ackbench.dags import sweep_dag
-from airflow_provider_ackbench.operators import AckbenchSweepOperator
-from hypothesis import given
-from hypothesis import strategies as st
+from airflow_provider_ackbench import __version__, get_provider_info
 
-from ackbench.infra.kafka.secrets import is_secret
+from ackbench.infra.machine.home import Home
 from ackbench.infra.process.waiting import wait_until
 
 SWEEP = "quick-20260102T030405-ab12"
@@ -71,7 +64,16 @@ sys.exit(code)
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+def operators(airflow: Home) -> Any:
+    """Return the provider's module, imported in Airflow's environment."""
+    del airflow
+    from airflow_provider_ackbench import operators
+
+    return operators
+
+
+@pytest.fixture
+def bench(operators: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Writes the program, which ends with these codes and last lines, one per call."""
     monkeypatch.setattr(operators, "NOTES", tmp_path / "notes")
     folder = tmp_path / "bench"
@@ -108,11 +110,12 @@ def test_the_provider_and_ackbench_have_one_version() -> None:
 
 
 def test_a_sweep_is_run_with_its_axes_and_returns_what_is_to_be_looked_at(
+    operators: Any,
     bench: Callable[..., Path],
 ) -> None:
     """Values that are lists are axes; booleans are written as Kafka writes them."""
     program = bench((0, "done"))
-    operator = AckbenchSweepOperator(
+    operator = operators.AckbenchSweepOperator(
         task_id="t",
         experiment="quick",
         axes={"acks": [1, "all"], "enable.idempotence": False},
@@ -138,6 +141,7 @@ def test_a_sweep_is_run_with_its_axes_and_returns_what_is_to_be_looked_at(
 
 
 def test_the_next_attempt_goes_on_with_the_sweep_and_a_cleared_task_runs_another(
+    operators: Any,
     bench: Callable[..., Path],
 ) -> None:
     """Also where a sweep cannot go on, as its home has lost it."""
@@ -149,13 +153,15 @@ def test_the_next_attempt_goes_on_with_the_sweep_and_a_cleared_task_runs_another
         "expect": ["lost=0"],
         "fail_on": ["violated"],
     }
-    with pytest.raises(AirflowException, match=r"exit code 1\): a trial failed; another attempt"):
-        AckbenchSweepOperator(**arguments).execute(CONTEXT)
+    with pytest.raises(
+        operators.AirflowException, match=r"exit code 1\): a trial failed; another attempt"
+    ):
+        operators.AckbenchSweepOperator(**arguments).execute(CONTEXT)
     for _ in range(2):
-        AckbenchSweepOperator(**arguments).execute(CONTEXT)
-    with pytest.raises(AirflowException):
-        AckbenchSweepOperator(**arguments).execute(CONTEXT)
-    assert AckbenchSweepOperator(**arguments).execute(CONTEXT)["sweep"] == SWEEP
+        operators.AckbenchSweepOperator(**arguments).execute(CONTEXT)
+    with pytest.raises(operators.AirflowException):
+        operators.AckbenchSweepOperator(**arguments).execute(CONTEXT)
+    assert operators.AckbenchSweepOperator(**arguments).execute(CONTEXT)["sweep"] == SWEEP
     fails = ["--fail-on", "violated"]
     new, resumed = (
         ["run", "quick", "--expect", "lost=0", *fails],
@@ -173,21 +179,27 @@ def test_the_next_attempt_goes_on_with_the_sweep_and_a_cleared_task_runs_another
     ids=["invalid", "not as expected"],
 )
 def test_what_another_attempt_would_not_change_fails_for_good(
-    bench: Callable[..., Path], plan: tuple[int, str], message: str
+    operators: Any, bench: Callable[..., Path], plan: tuple[int, str], message: str
 ) -> None:
     """Without another attempt, and with the reason."""
     program = bench(plan)
-    operator = AckbenchSweepOperator(task_id="t", experiment="quikc", command=[str(program)])
-    with pytest.raises(AirflowFailException, match=message):
+    operator = operators.AckbenchSweepOperator(
+        task_id="t", experiment="quikc", command=[str(program)]
+    )
+    with pytest.raises(operators.AirflowFailException, match=message):
         operator.execute(CONTEXT)
     assert not list(operators.NOTES.glob("*"))
 
 
-def test_another_release_of_ackbench_is_refused(bench: Callable[..., Path]) -> None:
+def test_another_release_of_ackbench_is_refused(operators: Any, bench: Callable[..., Path]) -> None:
     """Before anything is run."""
     program = bench(release="7.3.1")
-    operator = AckbenchSweepOperator(task_id="t", experiment="quick", command=[str(program)])
-    with pytest.raises(AirflowFailException, match=r"ackbench 7\.3\.1 .* install the same release"):
+    operator = operators.AckbenchSweepOperator(
+        task_id="t", experiment="quick", command=[str(program)]
+    )
+    with pytest.raises(
+        operators.AirflowFailException, match=r"ackbench 7\.3\.1 .* install the same release"
+    ):
         operator.execute(CONTEXT)
     assert not (program.parent / "calls").exists()
 
@@ -201,17 +213,23 @@ def test_another_release_of_ackbench_is_refused(bench: Callable[..., Path]) -> N
     ],
     ids=["no interpreter", "nothing", "fails"],
 )
-def test_a_worker_without_ackbench_is_one_line(variables: dict[str, str], message: str) -> None:
+def test_a_worker_without_ackbench_is_one_line(
+    operators: Any, variables: dict[str, str], message: str
+) -> None:
     """It names the variable that is to be set."""
-    operator = AckbenchSweepOperator(task_id="t", experiment="quick", environment=variables)
-    with pytest.raises(AirflowFailException, match=message):
+    operator = operators.AckbenchSweepOperator(
+        task_id="t", experiment="quick", environment=variables
+    )
+    with pytest.raises(operators.AirflowFailException, match=message):
         operator.execute(CONTEXT)
 
 
-def test_a_task_that_is_stopped_ends_its_sweep(bench: Callable[..., Path]) -> None:
+def test_a_task_that_is_stopped_ends_its_sweep(operators: Any, bench: Callable[..., Path]) -> None:
     """As Ctrl-C does; the note stays, so that the next attempt goes on."""
     program = bench(("wait", ""))
-    operator = AckbenchSweepOperator(task_id="t", experiment="quick", command=[str(program)])
+    operator = operators.AckbenchSweepOperator(
+        task_id="t", experiment="quick", command=[str(program)]
+    )
 
     def stop() -> None:
         wait_until(lambda: operator.sweep is not None, awaiting="the sweep", timeout_s=60)
@@ -219,7 +237,7 @@ def test_a_task_that_is_stopped_ends_its_sweep(bench: Callable[..., Path]) -> No
 
     stopped = threading.Thread(target=stop)
     stopped.start()
-    with pytest.raises(AirflowException, match="exit code 130"):
+    with pytest.raises(operators.AirflowException, match="exit code 130"):
         operator.execute(CONTEXT)
     stopped.join()
     assert (program.parent / "ended").exists()
@@ -227,7 +245,7 @@ def test_a_task_that_is_stopped_ends_its_sweep(bench: Callable[..., Path]) -> No
 
 
 def test_a_task_whose_process_is_killed_ends_its_sweep(
-    bench: Callable[..., Path], tmp_path: Path
+    operators: Any, bench: Callable[..., Path], tmp_path: Path
 ) -> None:
     """As a worker does that runs out of memory: nobody calls `on_kill`."""
     program = bench(("wait", ""))
@@ -265,23 +283,23 @@ EXTRA = {
 
 
 def test_a_connection_is_the_external_cluster_of_a_file_and_its_secrets_are_in_no_file(
-    bench: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    operators: Any, bench: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also in the next attempt, whose plan has the names of the variables."""
     file = tmp_path / "mine.yaml"
     file.write_text("name: mine\ncluster: local\naxes: {acks: all}\n")
     written: list[str] = []
-    run = AckbenchSweepOperator._run
+    run = operators.AckbenchSweepOperator._run
 
-    def reading(operator: AckbenchSweepOperator, command: list[str], *more: Any) -> int:
+    def reading(operator: Any, command: list[str], *more: Any) -> int:
         written.extend(Path(word).read_text() for word in command if word.endswith("mine.yaml"))
-        return run(operator, command, *more)
+        return int(run(operator, command, *more))
 
-    monkeypatch.setattr(AckbenchSweepOperator, "_run", reading)
+    monkeypatch.setattr(operators.AckbenchSweepOperator, "_run", reading)
     monkeypatch.setattr(
-        Connection,
+        operators.Connection,
         "get",
-        lambda name: Connection(conn_id=name, conn_type="kafka", extra=json.dumps(EXTRA)),
+        lambda name: operators.Connection(conn_id=name, conn_type="kafka", extra=json.dumps(EXTRA)),
     )
     program = bench((1, ""), (0, ""))
     arguments: Any = {
@@ -290,10 +308,10 @@ def test_a_connection_is_the_external_cluster_of_a_file_and_its_secrets_are_in_n
         "kafka_conn_id": "kafka-staging",
         "command": [str(program)],
     }
-    with pytest.raises(AirflowException):
-        AckbenchSweepOperator(**arguments).execute(CONTEXT)
+    with pytest.raises(operators.AirflowException):
+        operators.AckbenchSweepOperator(**arguments).execute(CONTEXT)
     assert variables_of(program)[PASSWORD] == "$ecret"
-    AckbenchSweepOperator(**arguments).execute(CONTEXT)
+    operators.AckbenchSweepOperator(**arguments).execute(CONTEXT)
     assert variables_of(program)[PASSWORD] == "$ecret"
     assert [yaml.safe_load(text) for text in written] == [
         {
@@ -313,41 +331,11 @@ def test_a_connection_is_the_external_cluster_of_a_file_and_its_secrets_are_in_n
     ]
 
 
-@pytest.mark.parametrize(
-    ("extra", "message"),
-    [
-        (None, "connection k: its extra has no bootstrap.servers"),
-        ("[1]", "connection k: its extra has no bootstrap.servers"),
-        ('{"bootstrap.servers": 5}', "connection k: its extra has no bootstrap.servers"),
-        ("{", "connection k: its extra is no JSON"),
-    ],
-)
-def test_a_connection_without_addresses_is_one_line(extra: str | None, message: str) -> None:
-    """It names the connection."""
-    with pytest.raises(UnusableConnection, match=message):
-        kafka_cluster("k", extra)
-
-
-@pytest.mark.parametrize("text", ["- a", "a: [", ""], ids=["list", "broken", "empty"])
-def test_a_file_that_is_no_experiment_is_one_line(text: str) -> None:
-    """Before ackbench is started."""
-    cluster = kafka_cluster("k", json.dumps(EXTRA))
-    with pytest.raises(UnusableConnection, match="the experiment's file is no"):
-        cluster.experiment(text)
-
-
-@given(st.text(st.characters(categories=["Ll"]) | st.just("."), max_size=30))
-def test_what_ackbench_takes_for_a_secret_is_a_variable(name: str) -> None:
-    """Whatever a property is called."""
-    for prefix in ("ssl.", "sasl."):
-        for end in ("", ".password", ".key.pem", ".jaas.config", ".secret"):
-            given_name = f"{prefix}{name}{end}"
-            cluster = kafka_cluster("k", json.dumps({**EXTRA, given_name: "planted"}))
-            assert (cluster.security[given_name] == "planted") != is_secret(given_name)
-
-
-def test_a_dag_has_the_sweep_alone_and_none_for_the_past() -> None:
+def test_a_dag_has_the_sweep_alone_and_none_for_the_past(airflow: Home) -> None:
     """Its operator's fields can be templates."""
+    del airflow
+    from airflow_provider_ackbench.dags import sweep_dag
+
     made = sweep_dag("nightly", "{{ var.value.file }}", schedule="0 2 * * *", retries=2)
     assert [task.task_id for task in made.tasks] == ["sweep"]
     assert not made.catchup
