@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import subprocess
 import sys
 import threading
@@ -36,7 +35,6 @@ RESULTS = {
     ]
 }
 PROGRAM = f"""\
-#!{sys.executable}
 import json, os, pathlib, sys, time
 words, here = sys.argv[1:], pathlib.Path(__file__).parent
 if words == ["--version"]:
@@ -80,9 +78,8 @@ def bench(operators: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
     folder.mkdir()
 
     def write(*plan: tuple[int | str, str], release: str = __version__) -> Path:
-        program = folder / "ackbench"
+        program = folder / "ackbench.py"
         program.write_text(PROGRAM)
-        program.chmod(stat.S_IRWXU)
         (folder / "version").write_text(release)
         (folder / "plan").write_text(json.dumps(plan))
         return program
@@ -123,7 +120,7 @@ def test_a_sweep_is_run_with_its_axes_and_returns_what_is_to_be_looked_at(
         expect=["lost=0"],
         fail_on=["violated"],
         store="s3://bench",
-        command=[str(program)],
+        command=[sys.executable, str(program)],
         home="/data/bench",
         options=["--no-live"],
     )
@@ -149,7 +146,7 @@ def test_the_next_attempt_goes_on_with_the_sweep_and_a_cleared_task_runs_another
     arguments: Any = {
         "task_id": "t",
         "experiment": "quick",
-        "command": [str(program)],
+        "command": [sys.executable, str(program)],
         "expect": ["lost=0"],
         "fail_on": ["violated"],
     }
@@ -184,7 +181,7 @@ def test_what_another_attempt_would_not_change_fails_for_good(
     """Without another attempt, and with the reason."""
     program = bench(plan)
     operator = operators.AckbenchSweepOperator(
-        task_id="t", experiment="quikc", command=[str(program)]
+        task_id="t", experiment="quikc", command=[sys.executable, str(program)]
     )
     with pytest.raises(operators.AirflowFailException, match=message):
         operator.execute(CONTEXT)
@@ -195,7 +192,7 @@ def test_another_release_of_ackbench_is_refused(operators: Any, bench: Callable[
     """Before anything is run."""
     program = bench(release="7.3.1")
     operator = operators.AckbenchSweepOperator(
-        task_id="t", experiment="quick", command=[str(program)]
+        task_id="t", experiment="quick", command=[sys.executable, str(program)]
     )
     with pytest.raises(
         operators.AirflowFailException, match=r"ackbench 7\.3\.1 .* install the same release"
@@ -228,7 +225,7 @@ def test_a_task_that_is_stopped_ends_its_sweep(operators: Any, bench: Callable[.
     """As Ctrl-C does; the note stays, so that the next attempt goes on."""
     program = bench(("wait", ""))
     operator = operators.AckbenchSweepOperator(
-        task_id="t", experiment="quick", command=[str(program)]
+        task_id="t", experiment="quick", command=[sys.executable, str(program)]
     )
 
     def stop() -> None:
@@ -260,7 +257,9 @@ def test_a_task_whose_process_is_killed_ends_its_sweep(
     paths = {"PYTHONPATH": str(Path(operators.__file__).parents[1]), "HOME": str(tmp_path)}
     paths["TMPDIR"] = str(tmp_path)  # what a killed process cannot delete
     with subprocess.Popen(
-        [sys.executable, task, program], env={**os.environ, **paths}, stdout=subprocess.DEVNULL
+        [sys.executable, task, sys.executable, program],
+        env={**os.environ, **paths},
+        stdout=subprocess.DEVNULL,
     ) as process:
         wait_until(
             lambda: list(tmp_path.glob(".cache/*/*.txt")), awaiting="the sweep", timeout_s=60
@@ -306,7 +305,7 @@ def test_a_connection_is_the_external_cluster_of_a_file_and_its_secrets_are_in_n
         "task_id": "t",
         "experiment": str(file),
         "kafka_conn_id": "kafka-staging",
-        "command": [str(program)],
+        "command": [sys.executable, str(program)],
     }
     with pytest.raises(operators.AirflowException):
         operators.AckbenchSweepOperator(**arguments).execute(CONTEXT)
