@@ -14,16 +14,12 @@ from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_list, shorten
 from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
 from ackbench.experiments.sweep.plan import ClusterNeed, Workload
-from ackbench.experiments.sweep.workload import (
-    IDENTITY_PLACE,
-    Copiers,
-    GroupMembers,
-    ProducerLoad,
-)
+from ackbench.experiments.sweep.workload import Copiers, GroupMembers, ProducerLoad
 from ackbench.experiments.trial.clients.record.layout import (
-    IDENTITY_BYTES,
+    IDENTITY_PLACE,
     MAX_TEXT_PRODUCERS,
     max_text_value_bytes,
+    value_with_place,
 )
 from ackbench.experiments.trial.clients.settings.group_members import (
     AUTO_COMMIT,
@@ -263,8 +259,8 @@ def workload_of_application(workload: Workload) -> Workload:
     value = workload.copies.value if workload.copies else None
     if value is None:
         return workload
-    size_bytes = len(value.replace(IDENTITY_PLACE, "0" * IDENTITY_BYTES).encode())
-    return workload.model_copy(update={"record_size_bytes": size_bytes})
+    content, _ = value_with_place(value)
+    return workload.model_copy(update={"record_size_bytes": len(content)})
 
 
 def _kip_848_problems(consumer: Mapping[str, str], cluster: ClusterNeed) -> Iterator[str]:

@@ -41,8 +41,6 @@ Identity = Literal["value", "header", "key", "text"]
 `value`: the value is ackbench's own, and stays as it is. `header`: a header. `key`: it is the key.
 `text`: it is a part of the value.
 """
-IDENTITY_PLACE: Final = "{id}"
-"""Stands for the identity of a record in a value that an experiment gives."""
 COMMIT_BY_DELIVERY: Final[Mapping[Delivery, Commit]] = MappingProxyType(
     {"at-most-once": "before", "at-least-once": "after", "exactly-once": "within"}
 )

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from support.builders.records import a_spec
+from support.builders.records import a_fault, a_spec
 
 from ackbench.experiments.ledger.trial_manifest import Keys, Status, TrialManifest
 from ackbench.experiments.messages.errors import TrialFailed
-from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.planning.workload import workload_of_application
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Workload
@@ -22,7 +21,6 @@ from ackbench.experiments.trial.clients.settings.librdkafka import (
     consumer_settings,
     producer_settings,
 )
-from ackbench.experiments.trial.faults.composition.notation import parse_fault
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.cluster.local import provision
 from ackbench.infra.kafka.spec import ClusterSpec
@@ -67,11 +65,7 @@ def trial(cache: Path, tmp_path: Path) -> Trial:
                 consumer=consumer_settings({}),
                 topic={"min.insync.replicas": "1"},
                 workload=workload_of_application(load),
-                fault=parse_fault(fault).with_leaves(
-                    lambda leaf: leaf.model_copy(
-                        update={"parameters": fault_parameters(leaf.kind, leaf.parameters)}
-                    )
-                ),
+                fault=a_fault(fault),
             )
             sweep = SweepFolder(tmp_path / "sweep")
             record = run_trial(sweep, spec, cluster, Home(tmp_path / "home"))

@@ -10,12 +10,11 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from support.builders.records import a_spec
+from support.builders.records import a_fault, a_spec
 
 from ackbench.experiments.ledger.stalls import STALLED, Stall, StallCause
 from ackbench.experiments.ledger.terms import UNKNOWN
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
-from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Workload
 from ackbench.experiments.sweep.workload import GroupMembers
@@ -23,7 +22,6 @@ from ackbench.experiments.trial.clients.settings.librdkafka import (
     consumer_settings,
     producer_settings,
 )
-from ackbench.experiments.trial.faults.composition.notation import parse_fault
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.cluster.local import provision
 from ackbench.infra.kafka.spec import ClusterSpec
@@ -76,11 +74,7 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
             consumer=consumer_settings(consumer),
             topic={"min.insync.replicas": "1"},
             workload=workload.model_copy(update={"group": GroupMembers.model_validate(group)}),
-            fault=parse_fault(fault).with_leaves(
-                lambda leaf: leaf.model_copy(
-                    update={"parameters": fault_parameters(leaf.kind, leaf.parameters)}
-                )
-            ),
+            fault=a_fault(fault),
         )
         manifest = run_trial(SweepFolder(folder / "sweep"), spec, cluster, Home(folder / "home"))
         return manifest, folder / "sweep" / "trials" / trial_id

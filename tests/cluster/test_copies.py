@@ -14,15 +14,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from support.builders.records import a_spec
+from support.builders.records import a_fault, a_spec
 
 from ackbench.experiments.ledger.trial_manifest import Keys, Status, TrialManifest
-from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Workload
 from ackbench.experiments.sweep.workload import Copiers, Delivery
 from ackbench.experiments.trial.clients.settings import java, librdkafka
-from ackbench.experiments.trial.faults.composition.notation import parse_fault
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.cluster.local import provision
 from ackbench.infra.kafka.spec import ClusterSpec
@@ -74,11 +72,7 @@ def copied(cache: Path, tmp_path: Path) -> Callable[..., Copied]:
                 consumer=settings.consumer_settings(SHORT_SESSION),
                 topic={"min.insync.replicas": "1"},
                 workload=LOAD.model_copy(update={"copies": copies}),
-                fault=parse_fault(FAULT).with_leaves(
-                    lambda leaf: leaf.model_copy(
-                        update={"parameters": fault_parameters(leaf.kind, leaf.parameters)}
-                    )
-                ),
+                fault=a_fault(FAULT),
                 **more,
             )
             sweep = SweepFolder(tmp_path / "sweep")

@@ -13,18 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders.records import a_spec
+from support.builders.records import a_fault, a_spec
 from support.dying import during, kill_child, kill_fork, kill_node
 
 from ackbench.experiments.ledger.trial_manifest import Keys, Status, TrialManifest
 from ackbench.experiments.messages.errors import TrialFailed
-from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.sweep.client_kinds import ClientKind
 from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import TrialSpec, Workload
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
-from ackbench.experiments.trial.faults.composition.notation import parse_fault
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.cluster.local import LocalCluster, provision
 from ackbench.infra.kafka.spec import ClusterSpec
@@ -89,11 +87,7 @@ def trial(killable: LocalCluster, tmp_path: Path, cache: Path) -> Callable[..., 
             consumer=choice.consumer_settings({}),
             topic={"min.insync.replicas": "1"},
             workload=workload,
-            fault=parse_fault(fault).with_leaves(
-                lambda leaf: leaf.model_copy(
-                    update={"parameters": fault_parameters(leaf.kind, leaf.parameters)}
-                )
-            ),
+            fault=a_fault(fault),
             **changes,
         )
         with during(sweep.root, event, kill):

@@ -13,18 +13,16 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from support.builders.records import a_spec
+from support.builders.records import a_fault, a_spec
 from support.needed_programs import skip_without
 
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
-from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Workload
 from ackbench.experiments.sweep.workload import GroupMembers
 from ackbench.experiments.trial.clients.adapters import adapters
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
-from ackbench.experiments.trial.faults.composition.notation import parse_fault
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.cluster.local import provision
 from ackbench.infra.kafka.spec import ClusterSpec
@@ -80,11 +78,7 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
             passed=choice.passed_settings(idempotent, consumer),
             topic={"min.insync.replicas": "1"},
             workload=workload.model_copy(update={"group": members}),
-            fault=parse_fault(fault).with_leaves(
-                lambda leaf: leaf.model_copy(
-                    update={"parameters": fault_parameters(leaf.kind, leaf.parameters)}
-                )
-            ),
+            fault=a_fault(fault),
         )
         manifest = run_trial(SweepFolder(folder / "sweep"), spec, cluster, home)
         return manifest, folder / "sweep" / "trials" / trial_id

@@ -30,9 +30,9 @@ from ackbench.experiments.trial.clients.group.jobs import MemberJob
 from ackbench.experiments.trial.clients.group.member import MemberProcess
 from ackbench.experiments.trial.clients.group.members import Member
 from ackbench.experiments.trial.clients.java.dialect import (
-    JavaCopierDialect,
+    COPIER,
+    TRANSACTIONAL_PRODUCER,
     JavaDialect,
-    JavaTransactionalDialect,
 )
 from ackbench.experiments.trial.clients.java.transactional import JavaTransactionalProducer
 from ackbench.experiments.trial.clients.producer.job import ProducerJob
@@ -234,7 +234,7 @@ class JavaClientFactory:
         """Start a producer, with transactions if its job has any."""
         if job.transaction_records:
             return JavaTransactionalProducer(
-                job, JavaTransactionalDialect(self.version, self.cache)
+                job, JavaDialect(self.version, self.cache, TRANSACTIONAL_PRODUCER)
             )
         return VerifiableProducer(job, JavaDialect(self.version, self.cache))
 
@@ -244,8 +244,8 @@ class JavaClientFactory:
 
     def member(self, job: MemberJob) -> ProgramMember:
         """Start a member of a consumer group, or a copier."""
-        dialect = JavaDialect if job.output is None else JavaCopierDialect
-        return ProgramMember(job, dialect(self.version, self.cache))
+        source = COPIER if job.output else None
+        return ProgramMember(job, JavaDialect(self.version, self.cache, source))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ from ackbench.experiments.ledger.trial_manifest import (
     Status,
     TrialManifest,
 )
+from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.sweep.plan import ClusterNeed, FaultRequest, TrialSpec, Workload
+from ackbench.experiments.trial.faults.composition.notation import parse_fault
 
 _SHARED = TrialSpec.model_fields.keys() & TrialManifest.model_fields.keys() - {
     "client",
@@ -26,6 +28,15 @@ _SHARED = TrialSpec.model_fields.keys() & TrialManifest.model_fields.keys() - {
 def no_rows() -> dict[str, pa.Table]:
     """Return the tables that every ledger has, empty."""
     return {name: schema.empty_table() for name, schema in TABLES.items()}
+
+
+def a_fault(notation: str) -> FaultRequest:
+    """Return a fault as an experiment writes it, with all of its parameters."""
+    return parse_fault(notation).with_leaves(
+        lambda leaf: leaf.model_copy(
+            update={"parameters": fault_parameters(leaf.kind, leaf.parameters)}
+        )
+    )
 
 
 def a_spec(**changes: object) -> TrialSpec:

@@ -99,7 +99,7 @@ def read_log(
         "check.crcs": str(check_crcs).lower(),
         **connection_settings(bootstrap_servers),
     }
-    with AssignedConsumer(merged, token, anchor_ns(), log, text, (), identity) as consumer:
+    with AssignedConsumer(merged, token, anchor_ns(), log, text, identity=identity) as consumer:
         consumer.assign(topic, begins)
         consumer.set_end_offsets({number: end_offsets[number] for number in begins})
         tables = [

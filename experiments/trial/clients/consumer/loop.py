@@ -6,7 +6,7 @@ record. It runs without the GIL.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 
@@ -55,9 +55,9 @@ BATCH_RECORDS: Final = 4096
 """How many records are taken from the queue at once, at most."""
 
 NO_END: Final = np.iinfo(np.int64).max
-IDENTITIES: Final[tuple[Identity, ...]] = ("value", "header", "key", "text")
+IDENTITIES: Final[tuple[Identity, ...]] = get_args(Identity)
 """Where records have their identity, by the number that the loop knows it by."""
-_IN_VALUE, _IN_HEADER, _IS_KEY = range(3)
+_IN_VALUE, _IN_HEADER, _IS_KEY = map(IDENTITIES.index, ("value", "header", "key"))
 _HEADER_NAME: Final = (*IDENTITY_HEADER, 0)
 _IDENTITY_WORDS: Final = HEADER_BYTES // WORD_BYTES
 

@@ -2,12 +2,12 @@ import java.io.FileReader;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
-import java.util.Set;
 import java.util.concurrent.Future;
 
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
@@ -255,7 +255,7 @@ public class Copier implements ConsumerRebalanceListener {
 
     private long committedOffset(TopicPartition partition) {
         OffsetAndMetadata found = (OffsetAndMetadata) consumer.committed(
-            java.util.Collections.singleton(partition)).get(partition);
+            Collections.singleton(partition)).get(partition);
         return found == null ? 0 : found.offset();
     }
 

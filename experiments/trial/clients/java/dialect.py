@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from ackbench.experiments.trial.clients.java.log import (
     effective_settings,
@@ -31,9 +31,8 @@ _PROGRAMS: Final[Mapping[Role, ClientProgram]] = {
     "producer": "VerifiableProducer",
     "consumer": "VerifiableConsumer",
 }
-_TRANSACTIONAL: Final = Path(__file__).with_name("TransactionalProducer.java")
-_COPIER: Final = Path(__file__).with_name("Copier.java")
-_OF_PRODUCER: Final = "ProducerConfig values:"
+TRANSACTIONAL_PRODUCER: Final = Path(__file__).with_name("TransactionalProducer.java")
+COPIER: Final = Path(__file__).with_name("Copier.java")
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,8 @@ class JavaDialect:
     """Kafka's version, of the jars and so of the clients."""
     cache: Path
     """The cache folder with those jars."""
+    source: Path | None = None
+    """A program of ackbench's own, which is compiled when it is run; `None`: Kafka's."""
     kind: str = "java"
     logs_time_outs: bool = True
     overrides_settings: bool = True
@@ -74,10 +75,12 @@ class JavaDialect:
         return Launch(command, given, java_environment(), may_fork=False)
 
     def _program(self, role: Role) -> Sequence[str]:
+        if self.source:
+            return source_command(self.cache, self.release, self.source)
         return client_command(self.cache, self.release, _PROGRAMS[role])
 
     def _config_option(self, role: Role) -> str:
-        return config_option(self.release, _PROGRAMS[role])
+        return "--command-config" if self.source else config_option(self.release, _PROGRAMS[role])
 
     @staticmethod
     def events(log: str, client: str, topic: str, ahead_ns: int) -> Iterator[Event]:
@@ -115,43 +118,3 @@ class JavaDialect:
     def classify(exception: str, retries: int) -> tuple[int, str]:
         """Return an exception's error number, and its record's outcome (`java.outcomes`)."""
         return classify_exception(exception, retries)
-
-
-@dataclass(frozen=True)
-class JavaSourceDialect(JavaDialect):
-    """The same with a program of ackbench's own, which is compiled when it is run."""
-
-    source: ClassVar[Path]
-
-    def _program(self, role: Role) -> Sequence[str]:
-        del role
-        return source_command(self.cache, self.release, self.source)
-
-    def _config_option(self, role: Role) -> str:
-        del role
-        return "--command-config"
-
-
-@dataclass(frozen=True)
-class JavaTransactionalDialect(JavaSourceDialect):
-    """A producer with transactions."""
-
-    source: ClassVar[Path] = _TRANSACTIONAL
-
-
-@dataclass(frozen=True)
-class JavaCopierDialect(JavaSourceDialect):
-    """A member of a group that copies; its consumer is created first."""
-
-    source: ClassVar[Path] = _COPIER
-
-    @staticmethod
-    def effective_settings(
-        log: str,
-        started: Mapping[str, Any],
-        settings: Mapping[str, str],
-        passed: Mapping[str, str],
-    ) -> dict[str, str]:
-        """Return the settings that the consumer reports in its log."""
-        del started, passed
-        return effective_settings(log.partition(_OF_PRODUCER)[0], settings)

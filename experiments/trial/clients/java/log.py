@@ -37,6 +37,8 @@ _REMOVED: Final = re.compile(
 )
 """`ConsumerCoordinator.onJoinPrepare`; a heartbeat's errors of both protocols."""
 _SETTING: Final = re.compile(r"^\t(?P<name>[a-z0-9.]+) = (?P<value>.*)$", re.MULTILINE)
+_SETTINGS: Final = "Config values:"
+"""Precedes the settings of a client (`AbstractConfig.logAll`)."""
 _NOT_SET: Final = "null"
 _VERSION: Final = re.compile(r"Kafka version: (?P<version>\S+)")
 
@@ -101,6 +103,8 @@ def was_removed(text: str, since_ms: int) -> bool:
 def effective_settings(text: str, requested: Mapping[str, str]) -> dict[str, str]:
     """Return the settings that the client reports at its start, by name.
 
+    Of a program with two clients, as a copier, these are the settings of the first one.
+
     Lists are comma-separated, as in Kafka's properties files. Settings that are null are left out.
     References stay references.
 
@@ -108,9 +112,10 @@ def effective_settings(text: str, requested: Mapping[str, str]) -> dict[str, str
         text: the client's log.
         requested: the settings of the trial, for those that the client does not report.
     """
+    first = _SETTINGS.join(text.split(_SETTINGS)[:2])
     references = {name: value for name, value in requested.items() if is_reference(name, value)}
     settings = (
-        (match["name"], _unbracketed(match["value"].strip())) for match in _SETTING.finditer(text)
+        (match["name"], _unbracketed(match["value"].strip())) for match in _SETTING.finditer(first)
     )
     reported = {name: value for name, value in settings if value != _NOT_SET}
     return {**requested, **reported, **references}

@@ -6,10 +6,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from ackbench.experiments.sweep.workload import IDENTITY_PLACE
 from ackbench.experiments.trial.clients.librdkafka.value import begin_value
 from ackbench.experiments.trial.clients.producer.job import ProducerJob
-from ackbench.experiments.trial.clients.record.layout import HEADER_BYTES, IDENTITY_BYTES
+from ackbench.experiments.trial.clients.record.layout import (
+    HEADER_BYTES,
+    IDENTITY_BYTES,
+    value_with_place,
+)
 
 _NONE: Final = 0
 
@@ -27,12 +30,12 @@ class RecordContent:
         self._identity_words = begin_value(HEADER_BYTES, job.producer, job.token)
         self._where = job.identity
         self._value: Any = self.words.view(np.uint8)[: job.record_size_bytes]
-        if job.value is not None:
-            self._value = _octets(job.value.replace(IDENTITY_PLACE, "0" * IDENTITY_BYTES))
         self._identity: Any = np.zeros(IDENTITY_BYTES, np.uint8)
-        if job.value is not None and job.identity == "text":
-            begin = len(job.value.partition(IDENTITY_PLACE)[0].encode())
-            self._identity = self._value[begin : begin + IDENTITY_BYTES]
+        if job.value is not None:
+            content, begin = value_with_place(job.value)
+            self._value = np.frombuffer(bytearray(content), np.uint8)
+            if job.identity == "text":
+                self._identity = self._value[begin : begin + IDENTITY_BYTES]
 
     @property
     def identity(self) -> int:
@@ -53,7 +56,3 @@ class RecordContent:
     def key_columns(self) -> tuple[int, int]:
         """The columns `key` and `key_bytes` of records whose key is no number."""
         return (self.identity, IDENTITY_BYTES) if self._where == "key" else (_NONE, 0)
-
-
-def _octets(text: str) -> Any:
-    return np.frombuffer(bytearray(text.encode()), np.uint8)

@@ -39,7 +39,7 @@ class ProducerJob(ClientJob):
     identity: Identity = "value"
     """Where the records have their identity."""
     value: str | None = None
-    """What each value is, with `IDENTITY_PLACE` for its identity; `None`: ackbench's own."""
+    """What each value is, with `layout.IDENTITY_PLACE` for its identity; `None`: ackbench's own."""
     record_serving_brokers: bool = False
     """Whether to record which broker acknowledged each record, see `serving`."""
     transactions: Transactions | None = None

@@ -71,6 +71,8 @@ IDENTITY_BYTES: Final = 2 * HEADER_BYTES
 """Of an identity as text."""
 IDENTITY_HEADER: Final = b"ackbench-id"
 """The name of the header that has it."""
+IDENTITY_PLACE: Final = "{id}"
+"""Stands for the identity of a record in a value that an experiment gives."""
 
 
 class Origin(IntEnum):
@@ -93,6 +95,16 @@ class TextValueFormat:
     tag: int
     warm_up_records: int
     """Records per producer before its schedule begins."""
+
+
+def value_with_place(value: str) -> tuple[bytes, int]:
+    """Return a value that an experiment gives, with zeros for its identity, and where that begins.
+
+    Without a place for an identity, the latter is the value's size.
+    """
+    before, place, after = value.partition(IDENTITY_PLACE)
+    identity = "0" * IDENTITY_BYTES if place else ""
+    return f"{before}{identity}{after}".encode(), len(before.encode())
 
 
 def trial_tag(token: int) -> int:
