@@ -73,7 +73,7 @@ def sections(brokers: ExternalBrokers, **fault: Any) -> dict[str, Any]:
     return {
         "allow_faults": probe_cluster({"bootstrap.servers": brokers.plain}).cluster_id,
         "axes": {"acks": ["all"], "fault": ["struck"], "replication.factor": [3]},
-        "faults": {"struck": {"kind": "command", "at_s": 1.0, "lasts_s": 3.0, **fault}},
+        "faults": {"struck": {"kind": "command", "at_s": 2.0, "lasts_s": 3.0, **fault}},
         "producer": {"socket.timeout.ms": 1000},
         "topic": {"min.insync.replicas": 2},
         "workload": LOAD,
@@ -213,7 +213,7 @@ def test_a_strike_that_does_nothing_makes_the_trial_void(
     home: Home, brokers: ExternalBrokers
 ) -> None:
     """Also where requests time out because the machine is busy: the strike is soon after begin."""
-    record = struck(home, brokers, strike=["true"], heal=["true"])
+    record = struck(home, brokers, strike=["true"], heal=["true"], at_s=1.0)
     assert record.status is Status.VOID, record.fault.evidence
 
 

@@ -331,30 +331,43 @@ def _variables(context: FaultContext, partition: PartitionState) -> dict[str, st
 def confirm_effect(evidence: FaultEvidence, observations: TrialObservations) -> FaultEvidence:
     """Return the evidence; no effect if neither metadata nor clients show one.
 
-    The metadata poller notes changes of leader and ISR; producers log requests that time out, and
-    clients connections that break. On an overloaded cluster requests time out without any fault. So
-    what they had also logged before the strike is no sign of it; nor are time-outs if the load had
-    not yet run for long enough that one could have shown before the strike.
+    The metadata poller notes changes of leader and ISR, and that no broker answers it; producers
+    log requests that time out, and clients connections that break. On an overloaded cluster no
+    answer comes in time without any fault. So what had also been seen before the strike is no sign
+    of it; nor is a missing answer if the load had not yet run for long enough that one could have
+    been missing before the strike. The poller's first answer is no change.
     """
-    if observations.since("leader", "isr", "metadata_unavailable"):
+    if any(event.resolution_ns is not None for event in observations.since("leader", "isr")):
         return evidence
-    timed_out, broken = observations.timed_out_requests(), observations.since("disconnected")
-    timed_out_before = observations.timed_out_requests(before=True)
-    broken_before = observations.before("disconnected")
+    signs = {
+        f"{observations.timed_out_requests():,} requests of producers timed out": (
+            observations.timed_out_requests(),
+            observations.timed_out_requests(before=True),
+        ),
+        "no broker answered the metadata poller": (
+            observations.since("metadata_unavailable"),
+            observations.before("metadata_unavailable"),
+        ),
+    }
     needed_s = _QUIET_TIMEOUTS * observations.request_timeout_s
-    if timed_out and (loaded_s := observations.loaded_before_s()) < needed_s:
+    seen = [sign for sign, (since, _) in signs.items() if since]
+    if seen and (loaded_s := observations.loaded_before_s()) < needed_s:
         return extend_evidence(
             evidence,
-            f"{timed_out:,} requests of producers timed out, which shows no effect: the load had "
-            f"run for {loaded_s:.1f} s before the strike, too short to show time-outs without a "
-            f"fault (at_s of {needed_s:g} is enough)",
+            f"{format_list(seen)}, which shows no effect: the load had run for {loaded_s:.1f} s "
+            "before the strike, too short to show time-outs without a fault (at_s of "
+            f"{needed_s:g} is enough)",
             took_effect=False,
         )
-    if timed_out and not timed_out_before:
-        return extend_evidence(evidence, f"{timed_out:,} requests of producers timed out")
-    if broken and not broken_before:
-        return extend_evidence(evidence, f"{len(broken):,} connections of clients were lost")
-    but = " that it had not shown before the strike" if timed_out_before or broken_before else ""
+    broken = observations.since("disconnected")
+    signs[f"{len(broken):,} connections of clients were lost"] = (
+        broken,
+        observations.before("disconnected"),
+    )
+    for sign, (since, before) in signs.items():
+        if since and not before:
+            return extend_evidence(evidence, sign)
+    but = " that it had not shown before the strike" if any(b for _, b in signs.values()) else ""
     return extend_evidence(
         evidence,
         f"neither the metadata nor a client's log shows an effect{but}",
