@@ -14,7 +14,7 @@ from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_list, shorten
 from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
 from ackbench.experiments.sweep.plan import ClusterNeed, Workload
-from ackbench.experiments.sweep.workload import Copiers, GroupMembers, ProducerLoad
+from ackbench.experiments.sweep.workload import Copiers, GroupMembers, Members, ProducerLoad
 from ackbench.experiments.trial.clients.record.layout import (
     IDENTITY_PLACE,
     MAX_TEXT_PRODUCERS,
@@ -147,23 +147,36 @@ def _commit_problems(
         if name in consumer and not by_itself:
             yield f"{members} and {name} is {consumer[name]}; allowed: leave it out ({decides})"
     if workload.group:
-        yield from _member_commit_problems(workload.group)
+        group = workload.group
+        yield from _member_commit_problems(group, "group", f"group.commit is {group.commit}")
+        if group.after_failure != "seek" and not group.fail_every:
+            yield (
+                f"group.after_failure is {group.after_failure} and group.fail_every is 0; "
+                "allowed: with a group.fail_every (no batch fails)"
+            )
+    elif workload.copies:
+        copies = workload.copies
+        yield from _member_commit_problems(copies, "copy", f"copy.delivery is {copies.delivery}")
 
 
-def _member_commit_problems(group: GroupMembers) -> Iterator[str]:
-    """Yield what contradicts `group.commit`: a client that commits by itself does it its own way.
+def _member_commit_problems(
+    section: GroupMembers | Copiers, place: str, decides: str
+) -> Iterator[str]:
+    """Yield what contradicts when members commit.
 
+    A client that commits by itself does it its own way, and a transaction is committed as a whole.
     A member that commits before it processes has nothing left to commit on revocation.
     """
-    if group.asynchronous_commits and group.commit == "auto":
+    if section.asynchronous_commits and section.commits in {"auto", "within"}:
+        whose = "the client" if section.commits == "auto" else "a transaction"
         yield (
-            "group.asynchronous_commits is true and group.commit is auto; "
-            "allowed: false (the client commits by itself)"
+            f"{place}.asynchronous_commits is true and {decides}; "
+            f"allowed: false ({whose} commits the offsets)"
         )
-    if not group.commit_on_revocation and group.commit != "after":
+    if not section.commit_on_revocation and section.commits != "after":
         yield (
-            f"group.commit_on_revocation is false and group.commit is {group.commit}; "
-            "allowed: true, or group.commit after"
+            f"{place}.commit_on_revocation is false and {decides}; allowed: true, or a commit "
+            "after processing"
         )
 
 
@@ -188,6 +201,8 @@ def _program_member_problems(
         "asynchronous_commits": ((False,), "its program commits in its own way"),
         "commit_on_revocation": ((True,), "its program has committed what it has processed"),
         "slow_members": ((0,), "its program processes as fast as it can"),
+        "pause_while_processing": ((False,), "its program does not pause partitions"),
+        "fail_every": ((0,), "its program fails at no record"),
         "auto_offset_reset": (("earliest", "latest"), "its program ends at the error"),
     }
     for name, (allowed, reason) in reasons.items():
@@ -218,10 +233,10 @@ def _application_problems(kind: ClientKind, workload: Workload) -> Iterator[str]
                 )
         return
     yield from _identity_problems(kind, workload, copies)
-    for name in ("slow_members", "auto_offset_reset", "commit_every_records"):
-        if getattr(copies, name) != Copiers.model_fields[name].default:
+    for name, value in copies.model_dump(include=set(Members.model_fields)).items():
+        if value != Copiers.model_fields[name].default:
             yield (
-                f"copy.{name} is {getattr(copies, name)} and copy.command is a program; allowed: "
+                f"copy.{name} is {str(value).lower()} and copy.command is a program; allowed: "
                 "leave it out (the program decides)"
             )
 

@@ -34,6 +34,12 @@ Commit = Literal["before", "after", "within", "auto"]
 `within`: in one transaction with the record that it produces. `auto`: when its client does by
 itself (`enable.auto.commit`).
 """
+AfterFailure = Literal["seek", "continue"]
+"""What a member does after a record that it could not process.
+
+`seek`: it seeks back to that record, and reads and processes it again. `continue`: it goes on with
+the next batch, as an application does that catches the error and polls.
+"""
 Delivery = Literal["at-most-once", "at-least-once", "exactly-once"]
 Identity = Literal["value", "header", "key", "text"]
 """Where a record has its identity, which a program that copies passes on.
@@ -93,6 +99,18 @@ class Members(Frozen):
     """The members' `auto.offset.reset`."""
     commit_every_records: WholeNumber = Field(default=500, ge=1, le=100_000)
     """Approximate maximum number of records between two commits of a member."""
+    asynchronous_commits: Boolean = False
+    """`True`: a member goes on before the coordinator has answered its commit (`commitAsync`).
+
+    An offset whose commit failed is committed again with the next one.
+    """
+    commit_on_revocation: Boolean = True
+    """`True`: a member commits what it has processed before its partitions are revoked."""
+    static: Boolean = False
+    """`True`: each member has its own `group.instance.id` (KIP-345).
+
+    A member that returns within its session has its partitions again, without a rebalance.
+    """
 
 
 class GroupMembers(Members):
@@ -107,18 +125,15 @@ class GroupMembers(Members):
 
     `auto`: the client does by itself, each `auto.commit.interval.ms`.
     """
-    asynchronous_commits: Boolean = False
-    """`True`: a member goes on before the coordinator has answered its commit (`commitAsync`).
+    pause_while_processing: Boolean = False
+    """`True`: a member pauses its partitions and polls while it works on a batch.
 
-    An offset whose commit failed is committed again with the next one.
+    So `max.poll.interval.ms` does not end its membership (`pause`, `resume`).
     """
-    commit_on_revocation: Boolean = True
-    """`True`: a member commits what it has processed before its partitions are revoked."""
-    static: Boolean = False
-    """`True`: each member has its own `group.instance.id` (KIP-345).
-
-    A member that returns within its session has its partitions again, without a rebalance.
-    """
+    fail_every: WholeNumber = Field(default=0, ge=0, le=1_000_000)
+    """Every n-th batch of a member fails in its middle, once; 0: none."""
+    after_failure: AfterFailure = "seek"
+    """What a member does then."""
 
     @property
     def members(self) -> int:
@@ -144,9 +159,9 @@ class Copiers(Members):
 
     Of a program: what it is meant to have, and is judged by.
     """
-    asynchronous_commits: ClassVar[bool] = False
-    commit_on_revocation: ClassVar[bool] = True
-    static: ClassVar[bool] = False
+    pause_while_processing: ClassVar[bool] = False
+    fail_every: ClassVar[int] = 0
+    after_failure: ClassVar[AfterFailure] = "seek"
     command: tuple[Annotated[str, Strict(), Field(min_length=1)], ...] = ()
     """A program that copies in the place of ackbench's copiers, and its arguments.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -52,7 +53,7 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         fault: str,
         commit: str,
         consumer: dict[str, str] = SHORT_SESSION,
-        groups: int = 1,
+        members: Mapping[str, object] = MappingProxyType({}),
         **load: float,
     ) -> tuple[TrialManifest, Path]:
         workload = Workload(
@@ -65,7 +66,7 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
                 **load,
             }
         )
-        group = {"consumers": 2, "commit": commit, "groups": groups}
+        group = {"consumers": 2, "commit": commit, **members}
         spec = a_spec(
             trial_id=trial_id,
             partitions=1,
@@ -150,6 +151,47 @@ def test_the_batch_of_a_paused_and_removed_member_is_processed_again(
     )
 
 
+@pytest.mark.parametrize("pauses", [True, False])
+def test_a_member_that_works_longer_than_its_poll_interval_repeats_its_batch_unless_it_polls(
+    run: Run, pauses: bool
+) -> None:
+    """With its partitions paused; it gives them up with the batch done as another member joins."""
+    record, ledger = run(
+        f"003-{'pauses' if pauses else 'stalls'}",
+        "consumer-stall(at_s=1, stall_s=5) & consumer-joins(at_s=2)",
+        "after",
+        members={"pause_while_processing": pauses},
+    )
+    evidence = " ".join(record.fault.evidence)
+    assert ("polled with its partitions paused for 5." in evidence) == pauses
+    processed = pq.read_table(ledger / "reads.parquet").filter(pc.field("consumer") > 0)
+    times = Counter(processed["seq"].to_pylist())
+    assert set(times) == set(range(12_000))
+    assert (max(times.values()) == 1) == pauses
+
+
+@pytest.mark.further("continue")
+@pytest.mark.parametrize("after_failure", ["seek", "continue"])
+def test_what_an_application_fails_to_process_is_missed_unless_it_seeks_back(
+    run: Run, after_failure: str
+) -> None:
+    """Also while a member crashes; what is missed are the records of the batches that failed."""
+    _, ledger = run(
+        f"004-{after_failure}",
+        "consumer-crash(at_s=1, restart_after_s=0.5)",
+        "after",
+        members={"fail_every": 3, "after_failure": after_failure},
+        duration_s=6,
+    )
+    events = pq.read_table(ledger / "events.parquet").filter(pc.field("kind") == "batch_failed")
+    processed = pq.read_table(ledger / "reads.parquet").filter(pc.field("consumer") > 0)
+    offsets = set(processed["offset"].to_pylist())
+    assert events.num_rows > 3
+    missed = set(range(6_000)) - set(processed["seq"].to_pylist())
+    assert bool(missed) == (after_failure == "continue")
+    assert set(events["offset"].to_pylist()).isdisjoint(offsets) == bool(missed)
+
+
 @pytest.mark.further
 def test_two_groups_process_every_record_while_a_member_joins_and_another_leaves(run: Run) -> None:
     """With KIP-848's protocol and one partition; an idle member still belongs to the group.
@@ -163,7 +205,7 @@ def test_two_groups_process_every_record_while_a_member_joins_and_another_leaves
         "after",
         {"group.protocol": "consumer"},
         duration_s=6,
-        groups=2,
+        members={"groups": 2},
         headers=1,
         record_serving_brokers=True,
     )

@@ -109,6 +109,8 @@ class Circumstances(Frozen):
     """`True`: a member goes on before the coordinator has answered its commit."""
     commit_on_revocation: bool = True
     """`True`: a member commits what it has processed before its partitions are revoked."""
+    skips_failed_records: bool = False
+    """`True`: a member that fails to process a record goes on with the next batch."""
     stores_offsets_itself: bool = True
     """Whether a client that commits by itself commits what it has handed out, processed or not."""
     auto_offset_reset: AutoOffsetReset = "earliest"
@@ -306,6 +308,7 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
         commit_every_records=members.commit_every_records,
         asynchronous_commits=members.asynchronous_commits,
         commit_on_revocation=members.commit_on_revocation,
+        skips_failed_records=members.fail_every > 0 and members.after_failure == "continue",
         stores_offsets_itself=is_true(spec.consumer.get(AUTO_OFFSET_STORE, "true")),
         auto_offset_reset=spec.workload.auto_offset_reset,
         copy_workload=spec.workload.copies is not None,

@@ -15,6 +15,7 @@ from ackbench.experiments.verdicts.guarantees.late_requests import late_request_
 from ackbench.experiments.verdicts.guarantees.loss import guarantees_no_loss
 from ackbench.experiments.verdicts.guarantees.rules import (
     JAVA_AUTO_COMMIT,
+    KAFKA_CONSUMER,
     KIP_98,
     KIP_1327,
     LIBRDKAFKA_AUTO_COMMIT,
@@ -56,6 +57,13 @@ _RULES: Final = (
         "delivery is at most once: no member reads again what a member had committed and not yet "
         "processed when it died",
         SEMANTICS,
+    ),
+    not_guaranteed(
+        "a member that fails to process a record goes on with the next batch",
+        lambda c: c.skips_failed_records,
+        "the position of a consumer is past all records that it has received: the next commit is "
+        "past the record that failed, and no member reads it again",
+        KAFKA_CONSUMER,
     ),
     not_guaranteed(
         "the client commits by itself what it has handed out",

@@ -99,9 +99,12 @@ LIBRDKAFKA_AUTO_COMMIT: Final = (
 )
 """`enable.auto.offset.store`: the offset of the last message that was handed to the application is
 stored; `enable.auto.commit`: what is stored is committed each `auto.commit.interval.ms`."""
-JAVA_AUTO_COMMIT: Final = (
+KAFKA_CONSUMER: Final = (
     "https://kafka.apache.org/43/javadoc/org/apache/kafka/clients/consumer/KafkaConsumer.html"
 )
+"""On positions: a consumer's "automatically advances every time the consumer receives messages in a
+call to poll(Duration)"."""
+JAVA_AUTO_COMMIT: Final = KAFKA_CONSUMER
 """On automatic commits: they are at least once if the application consumes "all data returned from
 each call to poll(Duration) before any subsequent calls, or before closing the consumer"."""
 LIBRDKAFKA_COMMIT: Final = f"{LIBRDKAFKA}rdkafka.h"

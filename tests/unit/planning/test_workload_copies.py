@@ -76,6 +76,14 @@ def test_exactly_once_without_idempotence_is_refused_by_the_client() -> None:
             "copy.slow_members is 0 and copy.slow_records_per_s is 5; allowed: both, or neither",
         ),
         (
+            {"copy": COPY | {"delivery": "exactly-once", "asynchronous_commits": True}},
+            "copy.asynchronous_commits is true and copy.delivery is exactly-once; allowed: false",
+        ),
+        (
+            {"copy": COPY | {"delivery": "at-most-once", "commit_on_revocation": False}},
+            "copy.commit_on_revocation is false and copy.delivery is at-most-once; allowed: true",
+        ),
+        (
             {"client": "franz-go"},
             "copy.copiers is 2 and client is franz-go; allowed: librdkafka or java",
         ),

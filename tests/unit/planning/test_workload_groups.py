@@ -203,6 +203,18 @@ def test_a_comparison_without_groups_has_one_cell_for_all_their_settings() -> No
             "group.commit_on_revocation is false and group.commit is before; allowed: true",
         ),
         (
+            {"group": {**GROUP, "after_failure": "continue"}},
+            "group.after_failure is continue and group.fail_every is 0; allowed: with a group.fail",
+        ),
+        (
+            {"client": "java", "group": {**GROUP, "pause_while_processing": True}},
+            "group.pause_while_processing is true; allowed with client java: false .its program",
+        ),
+        (
+            {"client": "java", "group": {**GROUP, "fail_every": 2}},
+            "group.fail_every is 2; allowed with client java: 0 .its program fails at no record",
+        ),
+        (
             {"consumer": {"group.instance.id": "one"}},
             "group.instance.id",
         ),

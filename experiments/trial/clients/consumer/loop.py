@@ -212,6 +212,19 @@ def store_record(
         state[0].filled = at + (rows[at].origin != WARM_UP)
 
 
+@compiled(types.boolean(READER_STATE, PARTITIONS, types.int32))
+def poll_event(state: Any, partitions: Any, wait_ms: Any) -> Any:
+    """Poll once and handle what is no record; return false if it was a record."""
+    address = consumer_poll(state[0].client, wait_ms)
+    if address == 0:
+        return True
+    is_event = carray(pointer(address), (1,), MESSAGE)[0].error != NO_ERROR
+    if is_event:
+        handle_event(state, partitions, address)
+    message_destroy(address)
+    return is_event
+
+
 @compiled(types.int64(READER_STATE, MESSAGES, types.int32))
 def poll_batch(state: Any, messages: Any, wait_ms: Any) -> Any:
     """Wait for one message, take it with those already queued, and return how many were taken.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,12 @@ from typing import Final
 import numpy as np
 
 from ackbench.experiments.trial.clients.consumer.compiled import CompiledConsumer
-from ackbench.experiments.trial.clients.consumer.loop import NO_END, PartitionProgress, read_records
+from ackbench.experiments.trial.clients.consumer.loop import (
+    NO_END,
+    PartitionProgress,
+    poll_event,
+    read_records,
+)
 from ackbench.experiments.trial.clients.consumer.reads import ReadRow
 from ackbench.experiments.trial.clients.librdkafka.client import ConfigRejected
 from ackbench.experiments.trial.clients.librdkafka.library import (
@@ -86,6 +91,10 @@ class GroupConsumer(CompiledConsumer):
         self._on_refused: Callable[[int, dict[int, int]], None] = _ignore
         self._rebalance_error: BaseException | None = None
         self._was_assigned = False
+        self.paused = False
+        """Whether its partitions are paused; those that are assigned meanwhile are, too."""
+        self.processed = 0
+        """How many of the pending records the caller has processed; the caller counts them."""
         self._callback = _REBALANCE_CALLBACK(self._on_rebalance)
         self._commit_callback = _OFFSET_COMMIT_CALLBACK(self._on_commit_answered)
         super().__init__(
@@ -136,10 +145,7 @@ class GroupConsumer(CompiledConsumer):
         """
         self._state["until_ns"] = time.monotonic_ns() + round(timeout_s * 1e9)
         read_records(self._state, self._partitions, self._rows, self._messages, self._scratch)
-        if self._rebalance_error is not None:
-            raise HarnessError(
-                f"a rebalance failed: {self._rebalance_error}"
-            ) from self._rebalance_error
+        self._raise_rebalance_error()
 
     @property
     def pending(self) -> Records:
@@ -268,21 +274,67 @@ class GroupConsumer(CompiledConsumer):
     def drop_pending(self) -> None:
         """Drop what is pending: it is done, or must not be processed."""
         self._state["filled"] = 0
+        self.processed = 0
 
-    def rewind_pending(self) -> None:
-        """Drop what is pending and seek back, so that it is read again.
+    def drop_unprocessed(self, *, seek: bool) -> dict[int, int]:
+        """Drop the pending records that are not processed.
+
+        Args:
+            seek: whether to seek back to them, so that they are read again.
+
+        Returns:
+            The first offset of them, by owned partition.
 
         Raises:
             HarnessError: librdkafka could not seek.
         """
         begins: dict[int, int] = {}
-        for row in self.pending:
+        for row in self.pending[self.processed :]:
             number = int(row["partition"])
             begins[number] = min(begins.get(number, NO_END), int(row["offset"]))
-        self.drop_pending()
+        self._state["filled"] = self.processed
         begins = {number: begin for number, begin in begins.items() if number in self._committed}
-        if begins:
+        if begins and seek:
             self._seek(begins)
+        return begins
+
+    def pause(self) -> None:
+        """Pause the owned partitions: polls give no records of them, and keep the membership.
+
+        Raises:
+            HarnessError: librdkafka refuses.
+        """
+        self.paused = True
+        self._pause_or_resume(library().rd_kafka_pause_partitions, self._committed)
+
+    def resume(self) -> None:
+        """Resume the owned partitions.
+
+        Raises:
+            HarnessError: librdkafka refuses.
+        """
+        self.paused = False
+        self._pause_or_resume(library().rd_kafka_resume_partitions, self._committed)
+
+    def poll_events(self, timeout_s: float) -> None:
+        """Poll once, with all partitions paused; rebalances happen during this call.
+
+        Raises:
+            HarnessError: a rebalance failed, or librdkafka returned a record.
+        """
+        if not poll_event(self._state, self._partitions, round(timeout_s * 1000)):
+            raise HarnessError("librdkafka returned a record of a paused partition")
+        self._raise_rebalance_error()
+
+    def _pause_or_resume(self, change: Callable[[int, int], int], numbers: Iterable[int]) -> None:
+        with self._partition_list(dict.fromkeys(numbers, 0)) as listed:
+            self._require_code(change(self._client.address, listed))
+
+    def _raise_rebalance_error(self) -> None:
+        if self._rebalance_error is not None:
+            raise HarnessError(
+                f"a rebalance failed: {self._rebalance_error}"
+            ) from self._rebalance_error
 
     def _seek(self, offsets: Mapping[int, int]) -> None:
         for number, offset in offsets.items():
@@ -353,12 +405,16 @@ class GroupConsumer(CompiledConsumer):
             self._require(library().rd_kafka_incremental_assign(self._client.address, partitions))
         else:
             self._require_code(library().rd_kafka_assign(self._client.address, partitions))
+        if self.paused:
+            self._pause_or_resume(library().rd_kafka_pause_partitions, numbers)
         self._on_assigned(numbers)
 
     def _revoke(self, partitions: int) -> None:
         numbers = _partition_numbers(partitions)
         lost = bool(library().rd_kafka_assignment_lost(self._client.address))
         self._on_revoking(numbers, lost)
+        if self.paused:  # librdkafka keeps a partition paused until it is resumed (its issue 1849)
+            self._pause_or_resume(library().rd_kafka_resume_partitions, numbers)
         for number in numbers:
             self._committed.pop(number, None)
             self._acknowledged.pop(number, None)

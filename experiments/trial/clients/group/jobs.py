@@ -43,18 +43,17 @@ class MemberJob(ClientJob):
     """The client's settings with `group.id`, passed as they are."""
     warm_up_records: Annotated[int, Field(ge=0)] = 0
     """How many records each producer sent before its schedule began; see `record.layout`."""
-    commit: Commit
-    """Commits are before or after processing a record, in one transaction with it, or by the
-    client itself."""
-    commit_every_records: Annotated[int, Field(gt=0)]
-    asynchronous_commits: bool = False
-    """`True`: the member goes on before the coordinator has answered a commit."""
-    commit_on_revocation: bool = True
-    """`True`: the member commits before partitions are revoked."""
+    load: GroupMembers | Copiers
+    """How it processes and commits."""
     records_per_s: Annotated[float, Field(ge=0)] = 0
     """The processing rate of a slow member until it is unthrottled; 0: as fast as it can."""
     output: CopyTarget | None = None
     """Where a copier writes to; `None`: the member processes a record by storing it in its file."""
+
+    @property
+    def commit(self) -> Commit:
+        """When the member commits."""
+        return self.load.commits
 
     @property
     def member_name(self) -> str:

@@ -17,9 +17,10 @@ import json
 import select
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +30,7 @@ from ackbench.experiments.trial.clients.group.copier import CopyProducer, Transa
 from ackbench.experiments.trial.clients.group.jobs import MemberJob
 from ackbench.experiments.trial.clients.group.messages import (
     ASSIGNED,
+    BATCH_FAILED,
     COMMIT_REFUSED,
     COPY_FAILED,
     HELD,
@@ -95,6 +97,10 @@ class MemberLoop:
     """A rebalance is in progress: the member neither stops at a breakpoint nor seeks."""
     must_rewind: bool = field(default=False, init=False)
     """The last records were not processed and committed: read them again before going on."""
+    batches: int = field(default=0, init=False)
+    """Batches that were processed since one failed, with that one; see `_batch_fails`."""
+    works_until_s: float = field(default=0.0, init=False)
+    """When a slow member is done with its batch, by the monotonic clock."""
 
     def run(self) -> None:
         """Read, process and commit until the parent asks to finish."""
@@ -114,21 +120,42 @@ class MemberLoop:
         """
         records = self.consumer.pending.size
         self._throttle(records)
-        self._store(slice(records // 2))
-        self._stop_at(Breakpoint.IN_BATCH, records // 2)
-        self._store(slice(records // 2, records))
+        self._store_up_to(records // 2)
+        self._stop_at(Breakpoint.IN_BATCH, self.consumer.processed)
+        if self._batch_fails():
+            self._handle_failure()
+        self.store()
         return True
 
     def store(self) -> None:
         """Store the pending records in the mapped file."""
-        self._store(slice(None))
+        self._store_up_to(self.consumer.pending.size)
 
-    def _store(self, part: slice) -> None:
-        rows, filled = self.consumer.pending[part], self.processed.filled
+    def _store_up_to(self, records: int) -> None:
+        """Store so many of the pending records, but those that are stored already."""
+        rows, filled = (
+            self.consumer.pending[self.consumer.processed : records],
+            self.processed.filled,
+        )
         while filled + rows.size > self.processed.rows.size:
             self.processed.grow()
         self.processed.rows[filled : filled + rows.size] = rows
         self.processed.filled = filled + rows.size
+        self.consumer.processed += rows.size
+
+    def _batch_fails(self) -> bool:
+        """Return whether the batch fails in its middle; the one after such a batch does not."""
+        if self.rebalancing or not self.consumer.pending.size:
+            return False
+        self.batches = 0 if self.batches == self.job.load.fail_every else self.batches + 1
+        return 0 < self.batches == self.job.load.fail_every
+
+    def _handle_failure(self) -> None:
+        """Drop the records that are not processed; seek back to them, or go on without them."""
+        after = self.job.load.after_failure
+        dropped = self.consumer.drop_unprocessed(seek=after == "seek")
+        for partition, offset in dropped.items():
+            self.log.write(BATCH_FAILED, after, partition=partition, offset=offset)
 
     def commit(self, offsets: Mapping[int, int]) -> str | None:
         """Commit these offsets; return the coordinator's error if it refused them.
@@ -159,17 +186,48 @@ class MemberLoop:
     def _throttle(self, records: int) -> None:
         """Wait as long as a slow member takes to process this many records.
 
-        The parent's requests are handled meanwhile; a request to unthrottle or finish ends it.
+        The parent's requests are handled meanwhile; a request to unthrottle or finish ends it. A
+        revocation that comes meanwhile waits for the rest of that time.
         """
-        until_s = time.monotonic() + (
-            records / self.job.records_per_s if self.job.records_per_s else 0
-        )
-        while not (self.unthrottled or self.leaving) and (left_s := until_s - time.monotonic()) > 0:
-            self._handle_request(left_s)
+        if not self.job.records_per_s:
+            return
+        if not (self.rebalancing and time.monotonic() < self.works_until_s):
+            self.works_until_s = time.monotonic() + records / self.job.records_per_s
+        with self._partitions_paused():
+            while (
+                not (self.unthrottled or self.leaving)
+                and (left_s := self.works_until_s - time.monotonic()) > 0
+            ):
+                self._handle_request(left_s)
+
+    @contextmanager
+    def _partitions_paused(self) -> Iterator[None]:
+        """Pause the partitions while the member works, if its load has it so; then it polls."""
+        if not self.job.load.pause_while_processing or self.rebalancing:
+            yield
+            return
+        self.consumer.pause()
+        yield
+        self.consumer.resume()
+
+    def _has_request(self, timeout_s: float) -> bool:
+        """Return whether the parent has a request, within the timeout.
+
+        With its partitions paused, the member polls meanwhile.
+        """
+        until_s = time.monotonic() + timeout_s
+        while self.consumer.paused and not self.rebalancing:
+            if select.select([sys.stdin], [], [], 0)[0]:
+                return True
+            if (left_s := until_s - time.monotonic()) <= 0:
+                return False
+            self.consumer.poll_events(min(left_s, SLICE_S))
+        left_s = max(0.0, until_s - time.monotonic())
+        return bool(select.select([sys.stdin], [], [], None if left_s == inf else left_s)[0])
 
     def _handle_request(self, timeout_s: float) -> None:
         """Handle the parent's next request, if there is one within the timeout."""
-        if not select.select([sys.stdin], [], [], timeout_s)[0]:
+        if not self._has_request(timeout_s):
             return
         request = read_line()
         word, _, rest = request.partition(" ")
@@ -227,7 +285,7 @@ class MemberLoop:
     def _on_revoking(self, partitions: tuple[int, ...], lost: bool) -> None:
         """Complete the pending records before other members go on, as an application has to."""
         self.rebalancing = True
-        if self.job.commit_on_revocation:
+        if self.job.load.commit_on_revocation:
             self._commit_before_revocation()
         elif not self.must_rewind:
             self.process()
@@ -241,7 +299,7 @@ class MemberLoop:
 
         The example of `rd_kafka_conf_set_rebalance_cb` (rdkafka.h) waits here too.
         """
-        if self.job.asynchronous_commits:
+        if self.job.load.asynchronous_commits:
             self.consumer.forget_requested()
         self._complete_pending()
 
@@ -268,7 +326,7 @@ class MemberLoop:
             self.process()  # a record that fails now is never processed: its offset is committed
             self.consumer.drop_pending()
         else:
-            self.consumer.rewind_pending()  # whoever reads on from the last commit processes them
+            self.consumer.drop_unprocessed(seek=True)  # they are read from the last commit on
 
     def _process_and_commit(self) -> None:
         """Process, then commit. If the commit is refused, only a transaction undoes the processing.
@@ -294,11 +352,13 @@ class MemberLoop:
         Raises:
             HarnessError: the coordinator did not answer within `COMMIT_TIMEOUT_S`.
         """
-        offsets = self.consumer.offsets_to_commit()
-        if not offsets:
+        if not self.consumer.offsets_to_commit():
             return True
         self._stop_at(Breakpoint.BEFORE_COMMIT, self._processed_records())
-        asynchronous = self.job.asynchronous_commits and not self.rebalancing
+        offsets = self.consumer.offsets_to_commit()
+        if not offsets:  # a revocation in this stop has committed them
+            return True
+        asynchronous = self.job.load.asynchronous_commits and not self.rebalancing
         error = self._request_commit(offsets) if asynchronous else self.commit(offsets)
         if error is not None:
             for partition, offset in offsets.items():
@@ -320,9 +380,11 @@ class MemberLoop:
             breakpoint=point,
             records=self.consumer.pending.size,
             processed_records=processed_records,
-            commit_answered=not self.job.asynchronous_commits,
+            commit_answered=not self.job.load.asynchronous_commits,
         )
         write_line(HELD, f"{self.hold} {batch.model_dump_json()}")
+        with self._partitions_paused():
+            self._has_request(inf)
         expect_line(RELEASE)
 
 
@@ -394,8 +456,8 @@ def _create_loop(job: MemberJob, clients: ExitStack) -> MemberLoop:
         job.token,
         job.anchor_ns,
         job.log,
-        job.commit_every_records,
-        asynchronous=job.asynchronous_commits,
+        job.load.commit_every_records,
+        asynchronous=job.load.asynchronous_commits,
     )
     job.effective.write_text(json.dumps(clients.enter_context(consumer).effective_settings()))
     processed, log = ReadsFile(job.reads), MemberEventLog(job.event_log, job.anchor_ns)

@@ -110,6 +110,8 @@ _SIGNATURES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_commit": (c_int, (c_void_p, c_void_p, c_int)),
     "rd_kafka_offsets_store": (c_int, (c_void_p, c_void_p)),
     "rd_kafka_seek_partitions": (c_void_p, (c_void_p, c_void_p, c_int)),
+    "rd_kafka_pause_partitions": (c_int, (c_void_p, c_void_p)),
+    "rd_kafka_resume_partitions": (c_int, (c_void_p, c_void_p)),
     "rd_kafka_queue_get_consumer": (c_void_p, (c_void_p,)),
     "rd_kafka_queue_destroy": (None, (c_void_p,)),
     "rd_kafka_consumer_close": (c_int, (c_void_p,)),

@@ -130,7 +130,7 @@ class MemberPauseParameters(MemberParameters):
 
 
 class MemberStallParameters(MemberParameters):
-    """The member works on a batch and does not poll meanwhile; its client goes on."""
+    """The member works on a batch; it polls meanwhile if its load has it so. Its client goes on."""
 
     stall_s: Seconds = Field(
         default=10.0, description="how long the member works on the batch, seconds"
@@ -205,13 +205,16 @@ def stall_member(context: FaultContext, parameters: MemberStallParameters) -> Fa
     """Let the member work on its batch for so long, with its client's threads running."""
     context.sleep_until(parameters.at_s)
     member, batch = _hold_owner(context, _with_uncommitted)
+    polls = member.job.load.pause_while_processing
     with context.injected() as heals:
         heals.callback(member.release)
-        context.note(EFFECTIVE, f"{member.generation_name} works on a batch, and does not poll")
+        doing = "polls with its partitions paused" if polls else "does not poll"
+        context.note(EFFECTIVE, f"{member.generation_name} works on a batch, and {doing}")
         began_s = context.load_elapsed_s()
         context.sleep_until_lasted(parameters.stall_s)
+        done = "polled with its partitions paused" if polls else "did not poll"
         context.add_evidence(
-            f"{member.generation_name} did not poll for "
+            f"{member.generation_name} {done} for "
             f"{context.load_elapsed_s() - began_s:.2f} s {_describe(member, batch)}"
         )
     return context.fault_evidence(took_effect=True)
@@ -439,7 +442,8 @@ KINDS: Final = (
         "consumer-stall",
         FAMILY,
         "a member of the consumer group works on records that are not committed, and does not poll"
-        " for a while: longer than max.poll.interval.ms, or not",
+        " for a while, or polls with its partitions paused (group.pause_while_processing): longer"
+        " than max.poll.interval.ms, or not",
         MemberStallParameters,
         stall_member,
         member_effects,

@@ -6,6 +6,7 @@ Killed between the two, they repeat or miss their presult records.
 import select
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from support.fakes.mock_brokers import (
 )
 from support.group_members import first_process, group_reads, hold_with_records
 
-from ackbench.experiments.sweep.workload import Commit, GroupMembers
+from ackbench.experiments.sweep.workload import AfterFailure, Commit, GroupMembers
 from ackbench.experiments.trial.clients.consumer.reads import ReadRow, ReadsFile
 from ackbench.experiments.trial.clients.group.groups import ConsumerGroup, _member_job
 from ackbench.experiments.trial.clients.group.jobs import GroupJob
@@ -217,6 +218,88 @@ def test_what_is_pending_in_a_rebalance_is_committed_if_the_experiment_says_so(
     assert consumer.calls == (["forget", "commit"] if on_revocation else [])
 
 
+@pytest.mark.further(after_failure=["seek"], commit=["before", "auto"])
+@pytest.mark.parametrize("commit", ["before", "after", "auto"])
+@pytest.mark.parametrize("after_failure", ["seek", "continue"])
+def test_a_record_that_fails_is_processed_after_a_seek_and_missed_without_one(
+    brokers: MockBrokers,
+    job: Callable[[Commit, int], GroupJob],
+    commit: Commit,
+    after_failure: AfterFailure,
+) -> None:
+    """What was processed before it in its batch is not processed again."""
+    failing = changed(job(commit, 1), fail_every=2, after_failure=after_failure)
+    if commit == "auto":
+        settings = consumer_settings({**SHORT_SESSION, **AUTO_COMMITS, AUTO_OFFSET_STORE: "false"})
+        failing = failing.model_copy(update={"settings": settings})
+    brokers.write("trial", 2, RECORDS, TOKEN)
+    with ConsumerGroup.running(failing) as group:
+        group.wait_ready()
+        result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 60)
+        failed = [event for event in group.events() if event.kind == "batch_failed"]
+    reads = group_reads(group)
+    processed = set(zip(reads["partition"].to_pylist(), reads["offset"].to_pylist(), strict=True))
+    assert result.at_end
+    assert {event.detail for event in failed} == {f"member 1.0: {after_failure}"}
+    assert len(processed) == reads.num_rows
+    assert (len(processed) == RECORDS) == (after_failure == "seek")
+    for event in failed:
+        assert ((event.partition, event.offset) in processed) == (after_failure == "seek")
+
+
+@pytest.mark.further(pauses=[False])
+@pytest.mark.parametrize("pauses", [True, False])
+def test_a_member_that_polls_with_its_partitions_paused_stays_in_its_group(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], pauses: bool
+) -> None:
+    """However long it works on a batch; otherwise it leaves after max.poll.interval.ms."""
+    settings = consumer_settings({**SHORT_SESSION, "max.poll.interval.ms": "4000"})
+    busy = changed(job("after", 1), pause_while_processing=pauses).model_copy(
+        update={"settings": settings}
+    )
+    with ConsumerGroup.running(busy) as group:
+        member = first_process(group)
+        hold_with_records(
+            member, Breakpoint.BEFORE_COMMIT, lambda: brokers.write("trial", 2, RECORDS, TOKEN)
+        )
+        time.sleep(6)
+        member.release()
+        result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 60)
+        removed = [
+            event
+            for event in group.events()
+            if event.kind == "commit_refused" or event.detail.endswith("lost")
+        ]
+    times = Counter(group_reads(group)["seq"].to_pylist())
+    assert result.at_end
+    assert len(times) == RECORDS
+    assert bool(removed) != pauses
+    assert (max(times.values()) == 1) == pauses
+
+
+@pytest.mark.parametrize("point", [Breakpoint.IN_BATCH, Breakpoint.BEFORE_COMMIT])
+def test_a_member_that_polls_while_it_works_gives_its_partitions_up_with_the_batch_done(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], point: Breakpoint
+) -> None:
+    """Another member joins meanwhile. The mock coordinator refuses commits in a rebalance."""
+    with ConsumerGroup.running(changed(job("after", 1), pause_while_processing=True)) as group:
+        member = first_process(group)
+        held = hold_with_records(member, point, lambda: brokers.write("trial", 2, RECORDS, TOKEN))
+        group.add_member()
+        wait_until(
+            lambda: [event for event in group.events() if event.kind == "revoked"],
+            awaiting="the rebalance",
+            timeout_s=60,
+        )
+        assert group_reads(group).num_rows == held.records
+        member.release()
+        result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 60)
+    times = Counter(group_reads(group)["seq"].to_pylist())
+    assert result.at_end
+    assert len(times) == RECORDS
+    assert sum(times.values()) <= RECORDS + held.records
+
+
 def test_a_static_member_has_its_own_id_through_all_its_generations(
     job: Callable[[Commit, int], GroupJob],
 ) -> None:
@@ -238,12 +321,13 @@ class FakeConsumer:
 
     def __init__(self, offsets: dict[int, int]) -> None:
         self.offsets = offsets
+        self.processed = 0
         self.calls: list[str] = []
         self.pending = np.zeros(self.PENDING, ReadRow)
 
     def drop_pending(self) -> None:
         """Drop them."""
-        self.pending = self.pending[:0]
+        self.pending, self.processed = self.pending[:0], 0
 
     def offsets_to_commit(self) -> dict[int, int]:
         """Return what there is to commit."""
