@@ -21,6 +21,7 @@ from pydantic import TypeAdapter
 
 from ackbench.experiments.trial.clients.consumer import main as consumer_main
 from ackbench.experiments.trial.clients.group import member_main
+from ackbench.experiments.trial.clients.process.client_process import write_stack_on_signal
 from ackbench.experiments.trial.clients.process.fork_server import (
     MESSAGE_BYTES,
     SpawnRequest,
@@ -94,6 +95,7 @@ def _become_client(request: SpawnRequest, stdio: list[int], server_pid: int) -> 
         code = 1
         if os.getppid() == server_pid:  # else the server died before prctl() took effect
             _change_environment(request.environment)
+            write_stack_on_signal()
             _CLIENT_MAINS[request.role](request.job)
             code = 0
     except AckbenchError as error:

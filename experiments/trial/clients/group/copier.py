@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from ackbench.experiments.trial.clients.group.consumer import GroupConsumer
-from ackbench.experiments.trial.clients.group.jobs import CopyTarget, MemberJob
+from ackbench.experiments.trial.clients.group.jobs import MARGIN_S, CopyTarget, MemberJob
 from ackbench.experiments.trial.clients.librdkafka.client import Client
 from ackbench.experiments.trial.clients.librdkafka.library import (
     COPY_PAYLOAD,
@@ -41,7 +41,6 @@ from ackbench.experiments.trial.clients.settings.librdkafka import (
 )
 
 INIT_TIMEOUT_S: Final = 60.0
-MARGIN_S: Final = 5.0
 _SLICE_MS: Final = 100
 _DELIVERY_REPORT: Final = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.POINTER(Message), ctypes.c_void_p

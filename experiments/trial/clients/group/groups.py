@@ -20,6 +20,7 @@ from ackbench.experiments.trial.clients.group.application import (
     ApplicationProcess,
 )
 from ackbench.experiments.trial.clients.group.jobs import (
+    TRANSACTIONAL_ID,
     CopyTarget,
     GroupJob,
     GroupResult,
@@ -40,7 +41,6 @@ from ackbench.experiments.trial.events.journal import Event
 from ackbench.infra.process.waiting import wait_until
 
 JOIN_TIMEOUT_S: Final = 60.0
-TRANSACTIONAL_ID: Final = "transactional.id"
 _POLL_INTERVAL_S: Final = 0.1
 
 

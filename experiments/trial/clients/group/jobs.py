@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -11,6 +11,14 @@ from ackbench.experiments.ledger.trial_manifest import Frozen, Keys
 from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind
 from ackbench.experiments.sweep.workload import Commit, Copiers, GroupMembers
 from ackbench.experiments.trial.clients.process.client_job import ClientJob
+from ackbench.experiments.trial.clients.settings.librdkafka import (
+    delivery_timeout_ms,
+    transaction_timeout_ms,
+)
+
+MARGIN_S: Final = 5.0
+"""For how much longer than its time-out a call of a copier's producer may take."""
+TRANSACTIONAL_ID: Final = "transactional.id"
 
 
 class CopyTarget(Frozen):
@@ -30,6 +38,18 @@ class CopyTarget(Frozen):
     record_size_bytes: Annotated[int, Field(gt=0)]
     keys: Keys
     """The keys of the records as their producer chose them."""
+
+    @property
+    def longest_batch_s(self) -> float:
+        """How long a copier may take for one batch, by the time-outs of its producer.
+
+        Its copies are delivered; a transaction is then given its offsets, committed and, if that
+        fails, aborted.
+        """
+        delivery_s = delivery_timeout_ms(self.settings) / 1000 + MARGIN_S
+        if TRANSACTIONAL_ID not in self.settings:
+            return delivery_s
+        return delivery_s + 3 * (transaction_timeout_ms(self.settings) / 1000 + MARGIN_S)
 
 
 class MemberJob(ClientJob):

@@ -175,7 +175,8 @@ class MemberProcess(ClientProcess):
         """
         self.wait_in_group(_LEAVE_TIMEOUT_S)
         self.send_line(FINISH)
-        self.expect_line(DONE, _LEAVE_TIMEOUT_S)
+        copies_s = self.job.output.longest_batch_s if self.job.output else 0
+        self.expect_line(DONE, _LEAVE_TIMEOUT_S + copies_s)
         self.wait_for_exit(_LEAVE_TIMEOUT_S)
 
     def effective_settings(self) -> dict[str, str]:

@@ -9,16 +9,19 @@ reads lines from its stdout; the client's stderr and librdkafka's log are files.
 
 from __future__ import annotations
 
+import faulthandler
 import os
+import re
 import select
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
 from ackbench.experiments.trial.clients.process.fork_server import SpawnRequest, spawn
-from ackbench.infra.errors import HarnessError
-from ackbench.infra.process.log_tail import last_lines
+from ackbench.infra.errors import HarnessError, WaitTimeout
+from ackbench.infra.process.log_tail import last_lines, read_from
 from ackbench.infra.process.processes import wait_until_stopped
 from ackbench.infra.process.waiting import wait_until
 
@@ -30,6 +33,12 @@ START_TIMEOUT_S: Final = 60.0
 """A new process that compiles nothing is ready in seconds. One that compiles everything on a busy
 machine is ready within this."""
 _LAST_LINES: Final = 5
+_STACK_SIGNAL: Final = signal.SIGUSR1
+"""On this signal a client writes to its stderr where it is."""
+_STACK_HEAD: Final = "(most recent call first):\n"
+_FRAME: Final = re.compile(r'  File ".*/([^/"]+)", line (\d+) in (\S+)')
+_FRAMES: Final = 4
+_STACK_TIMEOUT_S: Final = 2.0
 _POLL_INTERVAL_S: Final = 0.002
 _KILL_TIMEOUT_S: Final = 10.0
 _EXIT_TIMEOUT_S: Final = 10.0
@@ -104,7 +113,7 @@ class ClientProcess:
             awaiting=f"{self.name} to send {word!r}",
             timeout_s=timeout_s,
             every_s=_POLL_INTERVAL_S,
-            seen=lambda: f"no line; {self._stderr_tail()}",
+            seen=lambda: f"no line; {self._where() or self._stderr_tail()}",
         )
         received, _, rest = line.partition(" ")
         if received != word:
@@ -243,9 +252,36 @@ class ClientProcess:
         except BlockingIOError:
             return b""
 
+    def _where(self) -> str | None:
+        """Return in which calls the process is; `None`: it is stopped, has exited, or is silent."""
+        if self._is_paused or not self.is_alive():
+            return None
+        begin = self._errors.stat().st_size
+        self.send_signal(_STACK_SIGNAL)
+        with suppress(WaitTimeout):
+            return wait_until(
+                lambda: describe_stack(read_from(self._errors, begin)),
+                awaiting=f"the stack of {self.name}",
+                timeout_s=_STACK_TIMEOUT_S,
+                every_s=_POLL_INTERVAL_S,
+            )
+        return None
+
     def _stderr_tail(self) -> str:
         lines = last_lines(self._errors, _LAST_LINES)
         return f"its stderr ends with: {' | '.join(lines)}" if lines else f"{self._errors} is empty"
+
+
+def describe_stack(trace: str) -> str | None:
+    """Return the innermost calls of a trace of `faulthandler`; `None`: there is none."""
+    _, head, frames = trace.partition(_STACK_HEAD)
+    calls = [f"{name} ({file}:{line})" for file, line, name in _FRAME.findall(frames)[:_FRAMES]]
+    return f"it is in {', called by '.join(calls)}" if head and calls else None
+
+
+def write_stack_on_signal() -> None:
+    """In the client: write where it is to stderr, whenever the parent asks."""
+    faulthandler.register(_STACK_SIGNAL, file=sys.stderr, all_threads=False)
 
 
 def expect_line(word: str) -> str:

@@ -174,3 +174,26 @@ def _ends(brokers: MockBrokers) -> dict[int, int]:
         }
     finally:
         consumer.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "longest_s"),
+    [
+        ({"delivery.timeout.ms": "2000"}, 7),
+        (
+            {
+                "delivery.timeout.ms": "2000",
+                "transactional.id": "copies",
+                "transaction.timeout.ms": "3000",
+            },
+            31,
+        ),
+    ],
+)
+def test_a_copier_has_as_long_to_end_as_the_time_outs_of_its_producer(
+    job: Callable[[Commit, int], GroupJob], settings: dict[str, str], longest_s: float
+) -> None:
+    """Its copies are delivered, and their transaction is committed or aborted."""
+    output = job("after", 1).output
+    assert output is not None
+    assert output.model_copy(update={"settings": settings}).longest_batch_s == longest_s

@@ -439,6 +439,24 @@ def writing(brokers: MockBrokers) -> Iterator[list[int]]:
         thread.join()
 
 
+def test_a_member_that_is_late_is_said_to_be_where_it_is(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob]
+) -> None:
+    """And one that is stopped is not asked."""
+    brokers.write("trial", 2, RECORDS, TOKEN)
+    with ConsumerGroup.running(job("after", 1)) as group:
+        member = first_process(group)
+        member.hold_at(Breakpoint.BEFORE_COMMIT)
+        with pytest.raises(WaitTimeout, match=r"it is in .* called by _stop_at \(member_main.py:"):
+            member.expect_line("done", 0)
+        member.pause()
+        with pytest.raises(WaitTimeout, match="no line; "):
+            member.expect_line("done", 0)
+        member.resume()
+        member.release()
+        assert group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20).at_end
+
+
 @pytest.mark.further
 def test_a_paused_member_that_was_killed_by_another_program_is_an_error_of_the_trial(
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob]

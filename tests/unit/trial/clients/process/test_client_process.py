@@ -8,7 +8,30 @@ import sys
 
 import pytest
 
-from ackbench.experiments.trial.clients.process.client_process import expect_line, read_line
+from ackbench.experiments.trial.clients.process.client_process import (
+    describe_stack,
+    expect_line,
+    read_line,
+)
+
+TRACE = """warning
+Current thread 0x00007f (most recent call first):
+  File "/some where/producer/transactions.py", line 12 in commit
+  File "/some where/group/copier.py", line 34 in commit
+  File "/some where/group/member_main.py", line 56 in commit
+  File "/some where/group/member_main.py", line 78 in run
+  File "/some where/fork_server_main.py", line 90 in main
+"""
+
+
+def test_where_a_process_is_are_its_innermost_calls() -> None:
+    """A trace that is not there yet, or without a call, says nothing."""
+    assert describe_stack(TRACE) == (
+        "it is in commit (transactions.py:12), called by commit (copier.py:34), called by commit "
+        "(member_main.py:56), called by run (member_main.py:78)"
+    )
+    assert describe_stack("warning") is None
+    assert describe_stack(TRACE.partition("  File")[0]) is None
 
 
 def test_two_lines_written_at_once_are_read_one_by_one(
