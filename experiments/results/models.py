@@ -121,6 +121,8 @@ class TrialStatus(Frozen):
     reason: str | None = None
     disturbances: tuple[str, ...] = ()
     """What else disturbed the trial, such as a broker that was killed by another program."""
+    hung_clients: tuple[str, ...] = ()
+    """The clients of which a call had not returned after its time-out."""
     fault: FaultResult
 
 

@@ -224,6 +224,7 @@ def complete_trial(manifest: TrialManifest, rows: ResultRows, *, added: bool) ->
         status=manifest.status,
         reason=manifest.reason,
         disturbances=manifest.disturbances,
+        hung_clients=manifest.hung_clients,
         fault=FaultResult(**manifest.fault.model_dump()),
         generator_late=None if late_ms is None else late_ms > LATE_MS,
         lateness_p99_ms=late_ms,

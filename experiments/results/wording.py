@@ -273,10 +273,12 @@ class ResultNote:
 def result_notes(results: SweepResults) -> Iterator[ResultNote]:
     """Yield what a reader must know in addition to the table.
 
-    In this order: violations, unknown verdicts, controls, late load generators, stalled processes,
-    relays, differences between hosts, several versions of the client, statistical power.
+    In this order: violations, clients that hung, unknown verdicts, controls, late load generators,
+    stalled processes, relays, differences between hosts, several versions of the client,
+    statistical power.
     """
     yield from violation_notes(results)
+    yield from _hung_clients(results)
     yield from _unknown_verdicts(results.cells)
     yield from (
         ResultNote(sentence, violated=results.harness.failed, is_detail=not results.harness.failed)
@@ -381,6 +383,22 @@ def _late_generators(results: SweepResults) -> Iterator[ResultNote]:
     included = "the trial is included" if len(late) == 1 else "the trials are included"
     trials = plural(len(late), "trial")
     yield ResultNote(f"warning: the load generator was late in {trials} {lateness}; {included}")
+
+
+def _hung_clients(results: SweepResults) -> Iterator[ResultNote]:
+    """Yield the clients that hung: one line for each of the first trials."""
+    hung = [trial for trial in results.trials if trial.hung_clients]
+    for trial in hung[:_MOST_STALLED]:
+        yield ResultNote(
+            f"HUNG in trial {trial.trial_id}: {'; '.join(trial.hung_clients)}", violated=True
+        )
+    others = len(hung) - _MOST_STALLED
+    if others > 0:
+        yield ResultNote(
+            f"HUNG: so did clients in {others} other {plural(others, 'trial')}; the report says "
+            "which",
+            violated=True,
+        )
 
 
 def _stalled_processes(results: SweepResults) -> Iterator[ResultNote]:

@@ -283,10 +283,12 @@ def _template_values(data: ReportData) -> dict[str, Any]:
 
 
 def _exceptions(results: SweepResults) -> Iterator[tuple[str, str, str]]:
-    """Yield the trials set aside, late, stalled or missing: status, trial id and reason."""
+    """Yield the trials set aside, hung, late, stalled or missing: status, trial id and reason."""
     for trial in set_aside_trials(results):
         yield trial.status.value, trial.trial_id, describe_set_aside(trial)
     for trial in results.trials:
+        if trial.hung_clients:
+            yield "hung", trial.trial_id, "; ".join(trial.hung_clients)
         if trial.generator_late:
             lateness = f"{trial.lateness_p99_ms or 0:,.0f} ms late at p99 (limit {LATE_MS:g} ms)"
             yield "late", trial.trial_id, f"the load generator was {lateness}"

@@ -19,7 +19,13 @@ from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.overrides import Overrides, apply_overrides
 from ackbench.experiments.planning.planner import plan
-from ackbench.experiments.sweep.workload import LOAD_SECTIONS, Copiers, Workload
+from ackbench.experiments.sweep.workload import (
+    LOAD_SECTIONS,
+    Copiers,
+    GroupMembers,
+    Members,
+    Workload,
+)
 
 OF_ALL_MEMBERS = {"slow_members", "slow_records_per_s", "auto_offset_reset", "commit_every_records"}
 EXPERIMENT: dict[str, Any] = {
@@ -86,12 +92,9 @@ def test_a_stored_load_is_read_with_the_sections_that_it_has() -> None:
             {"consumers": 2, "commit": "before", "slow_members": 1, "slow_records_per_s": 5.0},
             {
                 "group": {
+                    **GroupMembers().model_dump(),
                     "consumers": 2,
-                    "groups": 1,
                     "commit": "before",
-                    "asynchronous_commits": False,
-                    "commit_on_revocation": True,
-                    "static": False,
                     "slow_members": 1,
                     "slow_records_per_s": 5.0,
                     "auto_offset_reset": "latest",
@@ -103,10 +106,9 @@ def test_a_stored_load_is_read_with_the_sections_that_it_has() -> None:
             {"kind": "copy", "copiers": 3, "delivery": "exactly-once"},
             {
                 "copy": {
+                    **Members().model_dump(),
                     "copiers": 3,
                     "delivery": "exactly-once",
-                    "slow_members": 0,
-                    "slow_records_per_s": 0.0,
                     "auto_offset_reset": "latest",
                     "commit_every_records": 100,
                 }

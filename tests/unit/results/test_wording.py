@@ -1,5 +1,6 @@
 """The words of results that the terminal, the page and the gate share."""
 
+from support.builders.findings import a_trial
 from support.golden_files import Says
 
 from ackbench.experiments.orchestration.tracking.runs import count_verdicts, verdict_metrics
@@ -65,6 +66,23 @@ def test_faults_behind_relays_are_named_with_what_relays_do_to_figures() -> None
     assert not any("relays" in note.text for note in result_notes(sweep))
     (note,) = (note.text for note in result_notes(relayed) if "relays" in note.text)
     assert note.startswith("relays: with relay-dropped, relay-held, clients connect to the brokers")
+
+
+def test_a_client_that_hung_is_said_of_the_first_trials_and_counted_of_the_others() -> None:
+    """With what the client's own time-out is."""
+    sweep = _sweep_with_unknown_verdict(True)
+    assert not any("HUNG" in note.text for note in result_notes(sweep))
+    hung = a_trial({"fault": "none"}, hung_clients=("copier 1.0: send_offsets() had not returned",))
+    notes = [
+        note.text
+        for note in result_notes(sweep.model_copy(update={"trials": (hung,) * 5}))
+        if "HUNG" in note.text
+    ]
+    assert len(notes) == 4
+    assert notes[0] == (
+        f"HUNG in trial {hung.trial_id}: copier 1.0: send_offsets() had not returned"
+    )
+    assert notes[-1].startswith("HUNG: so did clients in 2 other trials")
 
 
 def test_guarantees_that_are_unknown_for_one_reason_share_a_line() -> None:

@@ -37,7 +37,6 @@ from ackbench.experiments.trial.clients.record.keys import record_keys
 from ackbench.experiments.trial.clients.record.layout import Origin
 from ackbench.experiments.trial.clients.settings.librdkafka import (
     delivery_timeout_ms,
-    transaction_timeout_ms,
 )
 
 INIT_TIMEOUT_S: Final = 60.0
@@ -166,7 +165,7 @@ class TransactionalCopyProducer(CopyProducer):
     def __init__(self, job: MemberJob, target: CopyTarget, settings: Mapping[str, str]) -> None:
         super().__init__(job, target, settings)
         self._is_open = False
-        self._timeout_s = transaction_timeout_ms(settings) / 1000 + MARGIN_S
+        self._timeout_s = target.transaction_s
         self._init_transactions()
 
     def copy(self, rows: Records) -> str | None:

@@ -26,7 +26,7 @@ from ackbench.experiments.trial.clients.group.jobs import (
     GroupResult,
     MemberJob,
 )
-from ackbench.experiments.trial.clients.group.member import MemberProcess
+from ackbench.experiments.trial.clients.group.member import ClientHangs, MemberProcess
 from ackbench.experiments.trial.clients.group.members import Member, MemberStarter
 from ackbench.experiments.trial.clients.group.messages import ASSIGNED, OUT_OF_RANGE, REVOKED
 from ackbench.experiments.trial.clients.group.offsets import committed_offsets, wait_until_committed
@@ -160,13 +160,13 @@ class ConsumerGroup:
         at_end = wait_until_committed(
             self.job, self.members, end_offsets, timeout_s, self._out_of_range
         )
-        for member in self.members:
-            member.finish()
+        hung = tuple(sentence for member in self.members if (sentence := _finish(member)))
         return GroupResult(
             committed=self.committed(end_offsets),
             at_end=at_end,
             group=self.job.number,
             consumers=tuple(member.job.consumer for member in self.members),
+            hung=hung,
         )
 
     def committed(self, partitions: Iterable[int]) -> dict[int, int]:
@@ -201,6 +201,15 @@ class ConsumerGroup:
             for event in member.own_events()
             if event.kind == OUT_OF_RANGE
         }
+
+
+def _finish(member: Member) -> str | None:
+    """Have a member leave; return how its client hung, and was killed; `None`: it did not."""
+    try:
+        member.finish()
+    except ClientHangs as hangs:
+        return str(hangs)
+    return None
 
 
 def _commit_first_offsets(job: GroupJob) -> None:

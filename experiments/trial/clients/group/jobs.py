@@ -49,7 +49,12 @@ class CopyTarget(Frozen):
         delivery_s = delivery_timeout_ms(self.settings) / 1000 + MARGIN_S
         if TRANSACTIONAL_ID not in self.settings:
             return delivery_s
-        return delivery_s + 3 * (transaction_timeout_ms(self.settings) / 1000 + MARGIN_S)
+        return delivery_s + 3 * self.transaction_s
+
+    @property
+    def transaction_s(self) -> float:
+        """The time-out of each call that ends a transaction."""
+        return transaction_timeout_ms(self.settings) / 1000 + MARGIN_S
 
 
 class MemberJob(ClientJob):
@@ -163,3 +168,5 @@ class GroupResult(Frozen):
     """The group's number in the trial."""
     consumers: tuple[int, ...] = ()
     """The numbers of its members."""
+    hung: tuple[str, ...] = ()
+    """The members whose client hung, one sentence each; they were killed."""

@@ -7,7 +7,8 @@ counts as processed once it is in the member's mapped file, which outlives the p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -28,13 +29,20 @@ from ackbench.experiments.trial.clients.group.messages import (
 )
 from ackbench.experiments.trial.clients.librdkafka.log import read_client_log
 from ackbench.experiments.trial.clients.librdkafka.versions import library_variables
-from ackbench.experiments.trial.clients.process.client_process import DONE, FINISH, ClientProcess
+from ackbench.experiments.trial.clients.process.client_process import (
+    DONE,
+    FINISH,
+    Call,
+    ClientProcess,
+)
 from ackbench.experiments.trial.clients.process.fork_server import SpawnRequest
 from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.events.journal import Event
 from ackbench.infra.errors import HarnessError, WaitTimeout
 
 _LEAVE_TIMEOUT_S: Final = 30.0
+_TRANSACTIONS: Final = "transactions.py"
+"""The module that calls a producer's transactional API."""
 """What it can take to leave a group whose coordinator was just elected."""
 _HOLD_TIMEOUT_S: Final = 10.0
 
@@ -60,6 +68,20 @@ def read_member_events(text: str, member: str) -> Iterator[Event]:
                 event.offset,
                 f"{member}: {event.detail}".removesuffix(": "),
             )
+
+
+class ClientHangs(HarnessError):
+    """A call of the client under test has not returned after its time-out."""
+
+
+def transactional_call(calls: Sequence[Call]) -> str | None:
+    """Return the call of a transactional producer that a process is in; `None`: it is elsewhere.
+
+    Args:
+        calls: of the process, innermost first.
+    """
+    own = list(takewhile(lambda call: call.file == _TRANSACTIONS, calls))
+    return own[-1].function if own else None
 
 
 class MemberProcess(ClientProcess):
@@ -170,13 +192,27 @@ class MemberProcess(ClientProcess):
         """Have the member complete its pending records, leave its group and exit.
 
         Raises:
+            ClientHangs: a call of its client has not returned after its time-out; the process was
+                killed.
             HarnessError: the process exited early.
             WaitTimeout: the process does not exit.
         """
         self.wait_in_group(_LEAVE_TIMEOUT_S)
         self.send_line(FINISH)
-        copies_s = self.job.output.longest_batch_s if self.job.output else 0
-        self.expect_line(DONE, _LEAVE_TIMEOUT_S + copies_s)
+        longest_s = _LEAVE_TIMEOUT_S
+        if self.job.output:
+            longest_s += self.job.output.longest_batch_s
+        try:
+            self.expect_line(DONE, longest_s)
+        except WaitTimeout as late:
+            call = transactional_call(self.calls())
+            if call is None or self.job.output is None:
+                raise
+            self.kill()
+            raise ClientHangs(
+                f"{self.generation_name}: {call}() had not returned {longest_s:.0f} s after the "
+                f"load, although its time-out is {self.job.output.transaction_s:.0f} s"
+            ) from late
         self.wait_for_exit(_LEAVE_TIMEOUT_S)
 
     def effective_settings(self) -> dict[str, str]:

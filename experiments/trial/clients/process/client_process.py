@@ -15,7 +15,9 @@ import re
 import select
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
@@ -37,13 +39,26 @@ _STACK_SIGNAL: Final = signal.SIGUSR1
 """On this signal a client writes to its stderr where it is."""
 _STACK_HEAD: Final = "(most recent call first):\n"
 _FRAME: Final = re.compile(r'  File ".*/([^/"]+)", line (\d+) in (\S+)')
-_FRAMES: Final = 4
+_SHOWN_CALLS: Final = 4
 _STACK_TIMEOUT_S: Final = 2.0
 _POLL_INTERVAL_S: Final = 0.002
 _KILL_TIMEOUT_S: Final = 10.0
 _EXIT_TIMEOUT_S: Final = 10.0
 """From the end of a process's pipe to the end of the process."""
 _READ_BYTES: Final = 1 << 16
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that a process is in."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        """Return the function and its place."""
+        return f"{self.function} ({self.file}:{self.line})"
 
 
 class ClientProcess:
@@ -113,7 +128,7 @@ class ClientProcess:
             awaiting=f"{self.name} to send {word!r}",
             timeout_s=timeout_s,
             every_s=_POLL_INTERVAL_S,
-            seen=lambda: f"no line; {self._where() or self._stderr_tail()}",
+            seen=lambda: f"no line; {describe_calls(self.calls()) or self._stderr_tail()}",
         )
         received, _, rest = line.partition(" ")
         if received != word:
@@ -252,31 +267,39 @@ class ClientProcess:
         except BlockingIOError:
             return b""
 
-    def _where(self) -> str | None:
-        """Return in which calls the process is; `None`: it is stopped, has exited, or is silent."""
+    def calls(self) -> tuple[Call, ...]:
+        """Return the calls that the process is in, innermost first.
+
+        None if it is stopped, has exited, or does not say.
+        """
         if self._is_paused or not self.is_alive():
-            return None
+            return ()
         begin = self._errors.stat().st_size
         self.send_signal(_STACK_SIGNAL)
         with suppress(WaitTimeout):
             return wait_until(
-                lambda: describe_stack(read_from(self._errors, begin)),
+                lambda: calls_of(read_from(self._errors, begin)),
                 awaiting=f"the stack of {self.name}",
                 timeout_s=_STACK_TIMEOUT_S,
                 every_s=_POLL_INTERVAL_S,
             )
-        return None
+        return ()
 
     def _stderr_tail(self) -> str:
         lines = last_lines(self._errors, _LAST_LINES)
         return f"its stderr ends with: {' | '.join(lines)}" if lines else f"{self._errors} is empty"
 
 
-def describe_stack(trace: str) -> str | None:
-    """Return the innermost calls of a trace of `faulthandler`; `None`: there is none."""
-    _, head, frames = trace.partition(_STACK_HEAD)
-    calls = [f"{name} ({file}:{line})" for file, line, name in _FRAME.findall(frames)[:_FRAMES]]
-    return f"it is in {', called by '.join(calls)}" if head and calls else None
+def calls_of(trace: str) -> tuple[Call, ...]:
+    """Return the calls of a trace of `faulthandler`, innermost first; there may be none yet."""
+    _, _, frames = trace.partition(_STACK_HEAD)
+    return tuple(Call(file, int(line), name) for file, line, name in _FRAME.findall(frames))
+
+
+def describe_calls(calls: Sequence[Call]) -> str:
+    """Return the innermost of these calls as a sentence; empty: there are none."""
+    shown = ", called by ".join(map(str, calls[:_SHOWN_CALLS]))
+    return f"it is in {shown}" if shown else ""
 
 
 def write_stack_on_signal() -> None:

@@ -41,6 +41,11 @@ UNDER_TEST: Final = "under-test"
 _OF_TRANSACTIONS: Final = frozenset(
     {"InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"}
 )
+_OF_COPIERS: Final = frozenset({"AddOffsetsToTxn", "TxnOffsetCommit"})
+"""What a producer sends that commits the offsets of a group in its transactions."""
+_NO_COPIERS: Final = (
+    "api is {api}, which only copiers with copy.delivery exactly-once send; allowed: such a copy"
+)
 _OF_MEMBERS: Final = frozenset(
     {
         *("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"),
@@ -223,7 +228,10 @@ class RequestsParameters(ImpairmentParameters):
             return (
                 f"api is {self.api}, which no client sends; allowed: {NODES_KIND}(api={self.api})"
             )
-        if self.api in _OF_TRANSACTIONS - {"InitProducerId"}:
+        copies_in_transactions = topology.copy_workload and topology.commits == "within"
+        if self.api in _OF_COPIERS:
+            return None if copies_in_transactions else _NO_COPIERS.format(api=self.api)
+        if self.api in _OF_TRANSACTIONS - {"InitProducerId"} and not copies_in_transactions:
             return no_transactions_reason(topology)
         if self.api in _OF_MEMBERS:
             return no_group_reason(topology)

@@ -141,3 +141,16 @@ def test_effects_are_known_where_a_source_says_what_clients_do(
     """A request that the broker never got is no response that is lost."""
     effects = FAULTS["requests"].effects_of(parameters, TOPOLOGY)
     assert (effects.known, effects.responses_lost) == (known, responses_lost)
+
+
+@pytest.mark.parametrize("api", ["TxnOffsetCommit", "AddOffsetsToTxn", "EndTxn"])
+def test_requests_of_transactions_are_there_if_producers_or_copiers_send_them(api: str) -> None:
+    """Offsets in a transaction are those of a copier; producers of a load have none."""
+    parameters = FAULTS["requests"].parameters.model_validate({"api": api, "action": "drop"})
+    copies = TOPOLOGY.model_copy(update={"copy_workload": True, "consumers": 1})
+    exact = copies.model_copy(update={"commits": "within"})
+    transactional = TOPOLOGY.model_copy(update={"transactional": True})
+    assert parameters.impossible_reason(TOPOLOGY) is not None
+    assert parameters.impossible_reason(copies) is not None
+    assert parameters.impossible_reason(exact) is None
+    assert (parameters.impossible_reason(transactional) is None) == (api == "EndTxn")

@@ -22,7 +22,9 @@ from ackbench.experiments.sweep.workload import COMMIT_BY_DELIVERY, Commit, Copi
 from ackbench.experiments.trial.clients.consumer.final_read import read_log
 from ackbench.experiments.trial.clients.group.groups import ConsumerGroup
 from ackbench.experiments.trial.clients.group.jobs import CopyTarget, GroupJob
+from ackbench.experiments.trial.clients.group.member import ClientHangs, transactional_call
 from ackbench.experiments.trial.clients.group.messages import Breakpoint
+from ackbench.experiments.trial.clients.process.client_process import Call
 from ackbench.experiments.trial.clients.settings.librdkafka import (
     consumer_settings,
     producer_settings,
@@ -31,6 +33,8 @@ from ackbench.infra.process.waiting import wait_until
 
 TOKEN = 77
 RECORDS = 400
+FIND_COORDINATOR = 10
+COORDINATOR_NOT_AVAILABLE = 15
 ENDS = {0: RECORDS // 2, 1: RECORDS // 2}
 PATIENT_S = 30.0
 IDS = {"within": {"transactional.id": "copies"}}
@@ -197,3 +201,54 @@ def test_a_copier_has_as_long_to_end_as_the_time_outs_of_its_producer(
     output = job("after", 1).output
     assert output is not None
     assert output.model_copy(update={"settings": settings}).longest_batch_s == longest_s
+
+
+@pytest.mark.further
+def test_a_copier_whose_client_does_not_return_is_said_to_hang_and_is_killed(
+    brokers: MockBrokers,
+    job: Callable[[Commit, int], GroupJob],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It looks for the group's coordinator three times, and then waits for ever.
+
+    https://github.com/confluentinc/librdkafka/issues/5456: the time-out is not looked at.
+    """
+    exact = job("within", 1)
+    assert exact.output is not None
+    short = dict.fromkeys(
+        ("delivery.timeout.ms", "transaction.timeout.ms", "socket.timeout.ms"), "1000"
+    )
+    output = exact.output.model_copy(update={"settings": {**exact.output.settings, **short}})
+    monkeypatch.setattr("ackbench.experiments.trial.clients.group.jobs.MARGIN_S", 0.0)
+    monkeypatch.setattr("ackbench.experiments.trial.clients.group.member._LEAVE_TIMEOUT_S", 9.0)
+    with ConsumerGroup.running(exact.model_copy(update={"output": output})) as group:
+        copier = first_process(group)
+        hold_with_records(
+            copier, Breakpoint.BEFORE_COMMIT, lambda: brokers.write("input", 2, RECORDS, TOKEN)
+        )
+        brokers.fail_next_requests(FIND_COORDINATOR, *[COORDINATOR_NOT_AVAILABLE] * 1000)
+        copier.release()
+        with pytest.raises(ClientHangs) as hangs:
+            copier.finish()
+        assert not copier.is_alive()
+    assert str(hangs.value) == (
+        "copier 1.0: send_offsets() had not returned 13 s after the load, although its time-out is"
+        " 1 s"
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "call"),
+    [
+        (("transactions.py", "transactions.py", "transactions.py", "consumer.py"), "function 2"),
+        (("transactions.py",), "function 0"),
+        (("copier.py", "transactions.py"), None),
+        ((), None),
+    ],
+)
+def test_only_a_call_of_the_transactional_api_is_the_clients(
+    files: tuple[str, ...], call: str | None
+) -> None:
+    """What a copier does of its own is not; the outermost function of that module is the call."""
+    calls = [Call(file, 1, f"function {index}") for index, file in enumerate(files)]
+    assert transactional_call(calls) == call

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from ackbench.experiments.trial.clients.process.client_process import (
-    describe_stack,
+    calls_of,
+    describe_calls,
     expect_line,
     read_line,
 )
@@ -26,12 +27,12 @@ Current thread 0x00007f (most recent call first):
 
 def test_where_a_process_is_are_its_innermost_calls() -> None:
     """A trace that is not there yet, or without a call, says nothing."""
-    assert describe_stack(TRACE) == (
+    assert describe_calls(calls_of(TRACE)) == (
         "it is in commit (transactions.py:12), called by commit (copier.py:34), called by commit "
         "(member_main.py:56), called by run (member_main.py:78)"
     )
-    assert describe_stack("warning") is None
-    assert describe_stack(TRACE.partition("  File")[0]) is None
+    assert describe_calls(calls_of("warning")) == ""
+    assert describe_calls(calls_of(TRACE.partition("  File")[0])) == ""
 
 
 def test_two_lines_written_at_once_are_read_one_by_one(

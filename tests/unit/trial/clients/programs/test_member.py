@@ -65,8 +65,7 @@ def member(folder: Path, lines: str, commit: Commit = "after") -> ProgramMember:
             "topic": "t",
             "partitions": 2,
             "settings": program_member_settings({}, "g", commit=commit),
-            "commit": commit,
-            "commit_every_records": 500,
+            "load": {"commit": commit},
             "token": TOKEN,
             "folder": folder,
         }
