@@ -61,7 +61,7 @@ _LEGEND: Final = (
     "not covered by digests: ",
 )
 """Lines that the head of the document has once for all tables."""
-_OF_BUGS: Final = ("~ ", "VIOLATED ", "control (no fault): ", "positive control ")
+_OF_BUGS: Final = ("~ ", "VIOLATED ", "HUNG", "control (no fault): ", "positive control ")
 """Remarks on known bugs: the settings are in the experiment, and what is late is marked."""
 _COMPARES: Final = "; "
 """Between what one release did and what the other one did, in a sentence of the answer."""

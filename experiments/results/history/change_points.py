@@ -95,7 +95,7 @@ def _refined(values: _Numbers, begin: int, place: int, end: int) -> int:
     """Return the place near a place at which two levels fit best: their medians, by distance.
 
     Ranks say that there is a change. But they spread the values of one level as far apart as those
-    of two, so that the most different part may have one night too many.
+    of two, so that the most different part may have one sweep too many.
     """
     import numpy as np
 
