@@ -40,9 +40,9 @@ from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.events.journal import Event
 from ackbench.infra.errors import HarnessError, WaitTimeout
 
-_LEAVE_TIMEOUT_S: Final = 30.0
 _TRANSACTIONS: Final = "transactions.py"
 """The module that calls a producer's transactional API."""
+_LEAVE_TIMEOUT_S: Final = 30.0
 """What it can take to leave a group whose coordinator was just elected."""
 _HOLD_TIMEOUT_S: Final = 10.0
 

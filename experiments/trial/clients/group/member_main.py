@@ -119,7 +119,7 @@ class MemberLoop:
         A record is processed once it is in the mapped file.
         """
         records = self.consumer.pending.size
-        self._throttle(records)
+        self._throttle(records - self.consumer.processed)
         self._store_up_to(records // 2)
         self._stop_at(Breakpoint.IN_BATCH, self.consumer.processed)
         if self._batch_fails():
@@ -133,10 +133,8 @@ class MemberLoop:
 
     def _store_up_to(self, records: int) -> None:
         """Store so many of the pending records, but those that are stored already."""
-        rows, filled = (
-            self.consumer.pending[self.consumer.processed : records],
-            self.processed.filled,
-        )
+        rows = self.consumer.pending[self.consumer.processed : records]
+        filled = self.processed.filled
         while filled + rows.size > self.processed.rows.size:
             self.processed.grow()
         self.processed.rows[filled : filled + rows.size] = rows
