@@ -211,7 +211,7 @@ class MemberProcess(ClientProcess):
             self.kill()
             raise ClientHangs(
                 f"{self.generation_name}: {call}() had not returned {longest_s:.0f} s after the "
-                f"load, although its time-out is {self.job.output.transaction_s:.0f} s"
+                f"copier was asked to end; its time-out is {self.job.output.transaction_s:.0f} s"
             ) from late
         self.wait_for_exit(_LEAVE_TIMEOUT_S)
 

@@ -232,8 +232,8 @@ def test_a_copier_whose_client_does_not_return_is_said_to_hang_and_is_killed(
             copier.finish()
         assert not copier.is_alive()
     assert str(hangs.value) == (
-        "copier 1.0: send_offsets() had not returned 13 s after the load, although its time-out is"
-        " 1 s"
+        "copier 1.0: send_offsets() had not returned 13 s after the copier was asked to end; its "
+        "time-out is 1 s"
     )
 
 
