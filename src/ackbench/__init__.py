@@ -49,12 +49,27 @@ def __getattr__(name: str) -> Any:
 
     Raises:
         AttributeError: this package has no such name.
+        ModuleNotFoundError: this installation lacks what reads sweeps; the message installs it.
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ackbench.experiments.commands.api import sweeps
-    from ackbench.experiments.results import columns
     from ackbench.infra import errors
+    from ackbench.infra.start import READ_PACKAGES
+
+    try:
+        from ackbench.experiments.commands.api import sweeps
+        from ackbench.experiments.results import columns
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in READ_PACKAGES:
+            raise
+        from ackbench.infra.machine.home import INSTALL_READ
+
+        raise ModuleNotFoundError(
+            f"ackbench.{name} needs the package {package}, which this installation does not have: "
+            f"{INSTALL_READ} installs it",
+            name=package,
+        ) from error
 
     return next(vars(module)[name] for module in (sweeps, columns, errors) if name in vars(module))
 

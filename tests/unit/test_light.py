@@ -35,7 +35,7 @@ from ackbench.infra.start import CLUSTER_PACKAGES, READ_PACKAGES, RUN_PACKAGES
 NOT_COMPARED: Final = (
     f"warning: the sweeps of {{home}} are not compared: {INSTALL_READ} installs what reads them"
 )
-PROGRAM: Final = f"""
+HIDING: Final = f"""
 import os
 import sys
 from importlib.abc import MetaPathFinder
@@ -53,6 +53,8 @@ found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, package=None: (
     None if name.partition(".")[0] in HIDDEN else found(name, package)
 )
+"""
+PROGRAM: Final = f"""{HIDING}
 from ackbench.experiments.commands.cli import main
 main()
 """
@@ -80,6 +82,22 @@ def light(
         text=True,
         check=False,
     )
+
+
+@pytest.mark.parametrize("use", ["import ackbench; ackbench.load", "from ackbench import Sweep"])
+def test_the_api_says_what_installs_what_reads_sweeps(use: str) -> None:
+    """In the error's own line; its type stays that of a missing package."""
+    ran = subprocess.run(
+        [sys.executable, "-c", f"{HIDING}\n{use}"],
+        env={**os.environ, "HIDDEN": " ".join(READ_PACKAGES)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = ran.stderr.splitlines()[-1]
+    assert last.startswith("ModuleNotFoundError: ackbench.")
+    assert " needs the package " in last
+    assert last.endswith(f"{INSTALL_READ} installs it")
 
 
 @pytest.mark.further("show planted", "compare planted other", "matrix planted")
