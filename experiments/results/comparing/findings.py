@@ -251,6 +251,16 @@ class ConditionUnknown:
 
 
 @dataclass(frozen=True)
+class ClientsHung:
+    """A trial in which calls of clients did not return after their time-outs."""
+
+    sweep: str
+    trial_id: str
+    clients: tuple[str, ...]
+    """One sentence each."""
+
+
+@dataclass(frozen=True)
 class TooFewCells:
     """Fewer cells were compared than required."""
 
@@ -296,7 +306,7 @@ NotAccepted = (
     ConditionMet | ConditionUnknown | NotAsExpected | TooFewCells | LimitUndecided | LimitExceeded
 )
 """What the results show, and the gate does not accept."""
-GateFailure = Untrusted | NotAccepted
+GateFailure = Untrusted | ClientsHung | NotAccepted
 """Why results do not pass a gate."""
 
 

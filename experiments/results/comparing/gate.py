@@ -18,6 +18,7 @@ from ackbench.experiments.results.comparing.findings import (
     UNKNOWN,
     VIOLATED,
     CellsCompared,
+    ClientsHung,
     ComparedMeasure,
     ConditionMet,
     ConditionUnknown,
@@ -185,6 +186,9 @@ class Gate:
 
     def _verdict_failures(self, results: SweepResults) -> Iterator[GateFailure]:
         yield from _untrusted(results)
+        for trial in results.trials:
+            if trial.hung_clients:
+                yield ClientsHung(results.sweep_id, trial.trial_id, trial.hung_clients)
         for cell in results.cells:
             for judgement in cell.judgements:
                 if judgement.verdict is Verdict.VIOLATED and self.violated:

@@ -10,6 +10,7 @@ from ackbench.experiments.results.comparing.findings import (
     Caveat,
     CellsCompared,
     ChangeKind,
+    ClientsHung,
     ComparedMeasure,
     ConditionMet,
     ConditionUnknown,
@@ -175,6 +176,8 @@ def failure_sentence(failure: GateFailure) -> str:
     """Return why results do not pass a gate, in one line."""
     if isinstance(failure, Untrusted):
         return _untrusted(failure)
+    if isinstance(failure, ClientsHung):
+        return f"hung: {failure.sweep}: in trial {failure.trial_id}: {'; '.join(failure.clients)}"
     return _failure(failure)
 
 

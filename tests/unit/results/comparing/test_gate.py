@@ -71,6 +71,16 @@ def test_a_failed_trial_fails_every_gate() -> None:
     ]
 
 
+@pytest.mark.parametrize("expression", ["violated", "unknown"])
+def test_a_client_that_hung_fails_every_gate(expression: str) -> None:
+    """Such a trial is sealed; its client would have stopped an application."""
+    results = measured_sweep().results
+    first, *others = results.trials
+    hung = first.model_copy(update={"hung_clients": ("copier 1.0: commit() had not returned",)})
+    reasons = failures(results.model_copy(update={"trials": (hung, *others)}), expression)
+    assert f"hung: in trial {first.trial_id}: copier 1.0: commit() had not returned" in reasons
+
+
 def test_a_cell_without_a_trial_that_counts_fails_the_gate_on_violations() -> None:
     """All of its faults were void: it has verdicts, and each is "nothing to judge"."""
     reasons = failures(measured_sweep(void=SAFE_TRIALS).results)
