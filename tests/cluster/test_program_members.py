@@ -130,10 +130,10 @@ def test_java_members_join_leave_and_are_static(run: Run) -> None:
     The load outlasts the start of two JVMs on a busy machine.
     """
     fault = "consumer-joins(at_s=1) & consumer-leaves(at_s=3, restart_after_s=0.5)"
-    record, ledger = run("002-members", fault, KIP_848, duration_s=24, static=True, commit="auto")
+    record, ledger = run("002-members", fault, KIP_848, duration_s=45, static=True, commit="auto")
     assert record.fault.took_effect, record.fault.evidence
     assert "left its group" in " ".join(record.fault.evidence)
-    assert set(processed(ledger)) == set(range(24 * RATE))
+    assert set(processed(ledger)) == set(range(45 * RATE))
     assert record.consumer_settings["group.protocol"].lower() == "consumer"
     assert record.consumer_settings["group.instance.id"].endswith("-group-1-1")
 
