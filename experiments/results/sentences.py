@@ -13,6 +13,7 @@ from ackbench.experiments.results.statements import (
     CellGroup,
     CertaintyStatement,
     ControlNotCleanStatement,
+    HungStatement,
     NothingMeasured,
     NotObservedStatement,
     ObservedStatement,
@@ -153,6 +154,14 @@ def _names(group: CellGroup, axes: Sequence[str]) -> str:
     chosen = dict.fromkeys(tuple((axis, cell.get(axis)) for axis in axes) for cell in cells)
     names = cell_group_names([dict(cell) for cell in chosen], axes)
     return format_list(names) if len(names) <= _MOST_NAMES else format_count(len(cells), "cell")
+
+
+@_sentences.register(HungStatement)
+def _(statement: HungStatement) -> Iterator[Sentence]:
+    fault = "" if statement.fault == NO_FAULT else statement.fault
+    hung, trials = statement.hung.seen, format_count(len(statement.hung.known), "trial")
+    predicate = f"had a client that HUNG ({len(hung)} of {trials}): {hung[0].hung_clients[0]}"
+    yield Sentence((Clause(_names(statement.hung, statement.axes), predicate),), fault)
 
 
 @_sentences.register(SetAsideStatement)

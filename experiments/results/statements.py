@@ -105,6 +105,16 @@ class NotObservedStatement:
 
 
 @dataclass(frozen=True)
+class HungStatement:
+    """The cells of one fault in whose trials clients hung, void ones included."""
+
+    fault: str
+    hung: CellGroup
+    axes: tuple[str, ...]
+    """The fewest axes whose values tell these cells from the others of the fault."""
+
+
+@dataclass(frozen=True)
 class SetAsideStatement:
     """Violations in a void, incomplete or failed trial: they are in no share."""
 
@@ -136,6 +146,7 @@ Statement = (
     VerdictStatement
     | ObservedStatement
     | NotObservedStatement
+    | HungStatement
     | SetAsideStatement
     | ControlNotCleanStatement
     | NothingMeasured
@@ -157,6 +168,7 @@ def statements(results: SweepResults) -> tuple[Statement, ...]:
     measured = [(cell, judged) for cell in with_fault if (judged := judged_trials(results, cell))]
     return (
         *(one for one in verdicts if one.verdict is Verdict.VIOLATED),
+        *hung_statements(results, cells),
         *observations(measured),
         *set_aside_statements(results),
         *(one for one in verdicts if one.verdict is not Verdict.VIOLATED),
@@ -232,6 +244,24 @@ def _of_fault(guarantee: Guarantee, fault: str, entries: _Measured) -> Iterator[
 def _outcome(guarantee: Guarantee, cell: CellResult, judged: Iterable[TrialResult]) -> CellOutcome:
     known = tuple(trial for trial in judged if guarantee.observed_in(trial) is not None)
     return CellOutcome(cell, known, tuple(trial for trial in known if guarantee.observed_in(trial)))
+
+
+def hung_statements(results: SweepResults, cells: Sequence[CellResult]) -> Iterator[HungStatement]:
+    """Yield one statement per fault under which clients hung."""
+    outcomes: dict[str, list[CellOutcome]] = {}
+    for cell in cells:
+        ran = tuple(
+            trial
+            for trial in results.trials
+            if trial.cell == cell.cell and trial.attempted is not None
+        )
+        seen = tuple(trial for trial in ran if trial.hung_clients)
+        outcomes.setdefault(fault_name(cell.cell), []).append(CellOutcome(cell, ran, seen))
+    for fault, of_fault in outcomes.items():
+        hung = [one for one in of_fault if one.seen]
+        if hung:
+            others = [one for one in of_fault if not one.seen]
+            yield HungStatement(fault, CellGroup(tuple(hung)), _deciding_axes([hung, others]))
 
 
 def _deciding_axes(groups: Sequence[Sequence[CellOutcome]]) -> tuple[str, ...]:

@@ -386,11 +386,13 @@ def _late_generators(results: SweepResults) -> Iterator[ResultNote]:
 
 
 def _hung_clients(results: SweepResults) -> Iterator[ResultNote]:
-    """Yield the clients that hung: one line for each of the first trials."""
+    """Yield the clients that hung, of which the answer has one: a line for each of the first."""
     hung = [trial for trial in results.trials if trial.hung_clients]
     for trial in hung[:_MOST_STALLED]:
         yield ResultNote(
-            f"HUNG in trial {trial.trial_id}: {'; '.join(trial.hung_clients)}", violated=True
+            f"HUNG in trial {trial.trial_id}: {'; '.join(trial.hung_clients)}",
+            violated=True,
+            is_detail=True,
         )
     others = len(hung) - _MOST_STALLED
     if others > 0:
@@ -398,6 +400,7 @@ def _hung_clients(results: SweepResults) -> Iterator[ResultNote]:
             f"HUNG: so did clients in {others} other {plural(others, 'trial')}; the report says "
             "which",
             violated=True,
+            is_detail=True,
         )
 
 

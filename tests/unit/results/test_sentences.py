@@ -20,6 +20,7 @@ from support.builders.sweeps import (
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.quantities import TransactionCounts
+from ackbench.experiments.ledger.trial_manifest import Status
 from ackbench.experiments.results.models import SweepResults, TrialResult
 from ackbench.experiments.results.sentences import _sentences, plain_answer
 from ackbench.experiments.results.statements import ObservedStatement, statements
@@ -109,6 +110,24 @@ def test_many_cells_are_counted() -> None:
     (sentence,) = [one for one in answer(*truths) if one.startswith("f: ") and "lost" in one]
     assert sentence.startswith("f: 4 cells lost up to 7 ")
     assert sentence.endswith("; 4 cells lost no acknowledged record (20 trials).")
+
+
+def test_clients_that_hung_come_before_what_was_observed_void_trials_included() -> None:
+    """With the cells, how many of their trials, and the first such client."""
+    results = measured_sweep((LOSING, DUPLICATING)).results
+    first, second, *others = results.trials
+    hung = {"hung_clients": ("copier 1.0: send_offsets() had not returned",)}
+    trials = (
+        first.model_copy(update=hung),
+        second.model_copy(update={**hung, "status": Status.VOID}),
+        *others,
+    )
+    said = texts(results.model_copy(update={"trials": trials}))
+    assert said[0].endswith(
+        "had a client that HUNG (2 of 5 trials): copier 1.0: send_offsets() had not returned."
+    )
+    assert sum("HUNG" in one for one in said) == 1
+    assert not any("HUNG" in one for one in texts(results))
 
 
 @pytest.mark.parametrize(
