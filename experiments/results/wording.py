@@ -32,8 +32,8 @@ from ackbench.experiments.verdicts.statistics import (
 
 # Names
 
-_MOST_STALLED: Final = 3
-"""So many trials whose processes were kept from running have a line of their own."""
+_MOST_TRIALS: Final = 3
+"""So many trials with hung clients, or with stalled processes, have a line of their own."""
 ROLE_NAMES: Final = {
     Role.CELL: "",
     Role.CONTROL: "control",
@@ -388,13 +388,13 @@ def _late_generators(results: SweepResults) -> Iterator[ResultNote]:
 def _hung_clients(results: SweepResults) -> Iterator[ResultNote]:
     """Yield the clients that hung, of which the answer has one: a line for each of the first."""
     hung = [trial for trial in results.trials if trial.hung_clients]
-    for trial in hung[:_MOST_STALLED]:
+    for trial in hung[:_MOST_TRIALS]:
         yield ResultNote(
             f"HUNG in trial {trial.trial_id}: {'; '.join(trial.hung_clients)}",
             violated=True,
             is_detail=True,
         )
-    others = len(hung) - _MOST_STALLED
+    others = len(hung) - _MOST_TRIALS
     if others > 0:
         yield ResultNote(
             f"HUNG: so did clients in {others} other {plural(others, 'trial')}; the report says "
@@ -407,13 +407,13 @@ def _hung_clients(results: SweepResults) -> Iterator[ResultNote]:
 def _stalled_processes(results: SweepResults) -> Iterator[ResultNote]:
     """Yield what kept the processes of a trial from running, one line per trial of the first."""
     stalled = [trial for trial in results.trials if trial.stalls]
-    for trial in stalled[:_MOST_STALLED]:
+    for trial in stalled[:_MOST_TRIALS]:
         yield ResultNote(
             f"warning: processes of trial {trial.trial_id} were kept from running, neither by "
             f"Kafka nor by its fault: {shorten_stalls(trial.stalls)}; outages are without the "
             "time of its clients"
         )
-    others = len(stalled) - _MOST_STALLED
+    others = len(stalled) - _MOST_TRIALS
     if others > 0:
         yield ResultNote(
             f"warning: so were processes of {others} other {plural(others, 'trial')}; the report "

@@ -35,7 +35,7 @@ Commit = Literal["before", "after", "within", "auto"]
 itself (`enable.auto.commit`).
 """
 AfterFailure = Literal["seek", "continue"]
-"""What a member does after a record that it could not process.
+"""The action of a member after a record that it could not process.
 
 `seek`: it seeks back to that record, and reads and processes it again. `continue`: it goes on with
 the next batch, as an application does that catches the error and polls.
@@ -133,7 +133,7 @@ class GroupMembers(Members):
     fail_every: WholeNumber = Field(default=0, ge=0, le=1_000_000)
     """Every n-th batch of a member fails in its middle, once; 0: none."""
     after_failure: AfterFailure = "seek"
-    """What a member does then."""
+    """The action of a member after such a failure."""
 
     @property
     def members(self) -> int:

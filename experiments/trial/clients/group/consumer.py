@@ -92,9 +92,9 @@ class GroupConsumer(CompiledConsumer):
         self._rebalance_error: BaseException | None = None
         self._was_assigned = False
         self.paused = False
-        """Whether its partitions are paused; those that are assigned meanwhile are, too."""
+        """`True`: its partitions are paused, and so are those that are assigned meanwhile."""
         self.processed = 0
-        """How many of the pending records the caller has processed; the caller counts them."""
+        """The number of pending records that are processed; the caller counts them."""
         self._callback = _REBALANCE_CALLBACK(self._on_rebalance)
         self._commit_callback = _OFFSET_COMMIT_CALLBACK(self._on_commit_answered)
         super().__init__(
@@ -171,23 +171,25 @@ class GroupConsumer(CompiledConsumer):
         finally:
             library().rd_kafka_consumer_group_metadata_destroy(group)
 
+    def positions(self) -> dict[int, int]:
+        """Return the next offset of each owned partition."""
+        return {number: int(self._partitions[number]["next_offset"]) for number in self._committed}
+
     def offsets_to_commit(self) -> dict[int, int]:
         """Return the next offset of each owned partition that was read since its last commit."""
-        reached = {
-            number: int(self._partitions[number]["next_offset"]) for number in self._committed
-        }
         return {
-            number: offset for number, offset in reached.items() if offset > self._committed[number]
+            number: offset
+            for number, offset in self.positions().items()
+            if offset > self._committed[number]
         }
 
     def out_of_range_offsets(self) -> dict[int, int]:
         """Return the next offset of each owned partition whose log no longer contains it."""
-        numbers = (
-            number
-            for number in self._committed
+        return {
+            number: offset
+            for number, offset in self.positions().items()
             if self._partitions[number]["error"] == AUTO_OFFSET_RESET
-        )
-        return {number: int(self._partitions[number]["next_offset"]) for number in numbers}
+        }
 
     def commit(self, offsets: Mapping[int, int]) -> int:
         """Commit offsets and wait for the coordinator's answer; return its error code, or 0."""
@@ -241,7 +243,7 @@ class GroupConsumer(CompiledConsumer):
             ):
                 return TransactionError.not_a_member()
             with self._partition_list(offsets) as requested:
-                error = transactions.send_offsets(requested, group, timeout_s)
+                error = transactions.send_offsets_to_transaction(requested, group, timeout_s)
         finally:
             library().rd_kafka_consumer_group_metadata_destroy(group)
         if error is None:

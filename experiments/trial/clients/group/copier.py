@@ -170,7 +170,7 @@ class TransactionalCopyProducer(CopyProducer):
 
     def copy(self, rows: Records) -> str | None:
         """Begin a transaction, unless one is open, and copy the records in it."""
-        error = None if self._is_open else self._transactions.begin()
+        error = None if self._is_open else self._transactions.begin_transaction()
         if error is not None:
             return str(error)
         self._is_open = True
@@ -190,7 +190,9 @@ class TransactionalCopyProducer(CopyProducer):
             ),
             self._timeout_s,
         )
-        error = error or self._transactions.retry(self._transactions.commit, self._timeout_s)
+        error = error or self._transactions.retry(
+            self._transactions.commit_transaction, self._timeout_s
+        )
         self._is_open = error is not None
         return error
 
@@ -202,7 +204,8 @@ class TransactionalCopyProducer(CopyProducer):
         """
         if (
             self._client.fatal_error() is not None
-            or self._transactions.retry(self._transactions.abort, self._timeout_s) is not None
+            or self._transactions.retry(self._transactions.abort_transaction, self._timeout_s)
+            is not None
         ):
             self._replace_client()
         self._is_open = False
@@ -213,4 +216,4 @@ class TransactionalCopyProducer(CopyProducer):
 
     def _init_transactions(self) -> None:
         self._transactions = TransactionApi(self._client)
-        self._transactions.init(INIT_TIMEOUT_S)
+        self._transactions.init_transactions(INIT_TIMEOUT_S)

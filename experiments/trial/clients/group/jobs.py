@@ -41,7 +41,7 @@ class CopyTarget(Frozen):
 
     @property
     def longest_batch_s(self) -> float:
-        """How long a copier may take for one batch, by the time-outs of its producer.
+        """The longest time that one batch of a copier can take, by the time-outs of its producer.
 
         Its copies are delivered; a transaction is then given its offsets, committed and, if that
         fails, aborted.
@@ -69,7 +69,7 @@ class MemberJob(ClientJob):
     warm_up_records: Annotated[int, Field(ge=0)] = 0
     """How many records each producer sent before its schedule began; see `record.layout`."""
     load: GroupMembers | Copiers
-    """How it processes and commits."""
+    """The settings by which it processes and commits."""
     records_per_s: Annotated[float, Field(ge=0)] = 0
     """The processing rate of a slow member until it is unthrottled; 0: as fast as it can."""
     output: CopyTarget | None = None

@@ -8,7 +8,7 @@ counts as processed once it is in the member's mapped file, which outlives the p
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -40,8 +40,6 @@ from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.events.journal import Event
 from ackbench.infra.errors import HarnessError, WaitTimeout
 
-_TRANSACTIONS: Final = "transactions.py"
-"""The module that calls a producer's transactional API."""
 _LEAVE_TIMEOUT_S: Final = 30.0
 """What it can take to leave a group whose coordinator was just elected."""
 _HOLD_TIMEOUT_S: Final = 10.0
@@ -78,10 +76,14 @@ def transactional_call(calls: Sequence[Call]) -> str | None:
     """Return the call of a transactional producer that a process is in; `None`: it is elsewhere.
 
     Args:
-        calls: of the process, innermost first.
+        calls: of the process, innermost first. `TransactionApi._call` makes each such call.
     """
-    own = list(takewhile(lambda call: call.file == _TRANSACTIONS, calls))
-    return own[-1].function if own else None
+    callers = (caller.function for call, caller in pairwise(calls) if _is_api_call(call))
+    return next(callers, None)
+
+
+def _is_api_call(call: Call) -> bool:
+    return (call.file, call.function) == ("transactions.py", "_call")
 
 
 class MemberProcess(ClientProcess):
@@ -210,8 +212,9 @@ class MemberProcess(ClientProcess):
                 raise
             self.kill()
             raise ClientHangs(
-                f"{self.generation_name}: {call}() had not returned {longest_s:.0f} s after the "
-                f"copier was asked to end; its time-out is {self.job.output.transaction_s:.0f} s"
+                f"{self.generation_name}: {call}() had not returned {longest_s:.0f} s after its "
+                f"shutdown was requested; the call's time-out is "
+                f"{self.job.output.transaction_s:.0f} s"
             ) from late
         self.wait_for_exit(_LEAVE_TIMEOUT_S)
 

@@ -98,14 +98,16 @@ class MemberLoop:
     must_rewind: bool = field(default=False, init=False)
     """The last records were not processed and committed: read them again before going on."""
     batches: int = field(default=0, init=False)
-    """Batches that were processed since one failed, with that one; see `_batch_fails`."""
+    """Batches since the last failure and its retry; the batch that makes it `fail_every` fails."""
+    read_until: dict[int, int] = field(default_factory=dict, init=False)
+    """By partition: the position before the member sought back to a record that had failed."""
     works_until_s: float = field(default=0.0, init=False)
     """When a slow member is done with its batch, by the monotonic clock."""
 
     def run(self) -> None:
         """Read, process and commit until the parent asks to finish."""
         self.consumer.subscribe(self._on_assigned, self._on_revoking, self._on_refused)
-        while not self.leaving:
+        while not self.leaving or self._reads_again():
             self.consumer.read(SLICE_S)
             self._complete_pending()
             self._report_out_of_range()
@@ -148,10 +150,21 @@ class MemberLoop:
         self.batches = 0 if self.batches == self.job.load.fail_every else self.batches + 1
         return 0 < self.batches == self.job.load.fail_every
 
+    def _reads_again(self) -> bool:
+        """Return whether records that failed are still to be read again: the member stays so long.
+
+        A partition that was revoked is read by its next owner.
+        """
+        positions = self.consumer.positions()
+        return any(
+            positions.get(number, until) < until for number, until in self.read_until.items()
+        )
+
     def _handle_failure(self) -> None:
         """Drop the records that are not processed; seek back to them, or go on without them."""
-        after = self.job.load.after_failure
+        after, positions = self.job.load.after_failure, self.consumer.positions()
         dropped = self.consumer.drop_unprocessed(seek=after == "seek")
+        self.read_until = positions if after == "seek" else {}
         for partition, offset in dropped.items():
             self.log.write(BATCH_FAILED, after, partition=partition, offset=offset)
 

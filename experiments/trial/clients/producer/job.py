@@ -39,7 +39,10 @@ class ProducerJob(ClientJob):
     identity: Identity = "value"
     """Where the records have their identity."""
     value: str | None = None
-    """What each value is, with `layout.IDENTITY_PLACE` for its identity; `None`: ackbench's own."""
+    """The value of each record, with `layout.IDENTITY_PLACE` for its identity.
+
+    `None`: ackbench's own.
+    """
     record_serving_brokers: bool = False
     """Whether to record which broker acknowledged each record, see `serving`."""
     transactions: Transactions | None = None

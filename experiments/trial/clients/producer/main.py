@@ -171,11 +171,11 @@ def _warm_up_in_transaction(client: Client, job: ProducerJob, ledger: AttemptsFi
         HarnessError: no coordinator assigned a producer id, or the transaction was not committed.
     """
     transactions = TransactionApi(client)
-    transactions.init(job.warm_up_timeout_s)
-    error = transactions.begin()
+    transactions.init_transactions(job.warm_up_timeout_s)
+    error = transactions.begin_transaction()
     if error is None:
         _warm_up(client, job, ledger)
-        error = transactions.commit(job.warm_up_timeout_s)
+        error = transactions.commit_transaction(job.warm_up_timeout_s)
     if error is not None:
         raise HarnessError(f"the warm-up transaction was not committed: {error}")
 

@@ -108,7 +108,7 @@ class TransactionApi:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def init(self, timeout_s: float) -> None:
+    def init_transactions(self, timeout_s: float) -> None:
         """Take the `transactional.id`.
 
         The coordinator fences the producer that had it before and aborts its open transaction.
@@ -123,19 +123,21 @@ class TransactionApi:
                 f"{error}"
             )
 
-    def begin(self) -> TransactionError | None:
+    def begin_transaction(self) -> TransactionError | None:
         """Begin a transaction; return the error, or `None`."""
         return TransactionError.take(library().rd_kafka_begin_transaction(self._client.address))
 
-    def commit(self, timeout_s: float) -> TransactionError | None:
+    def commit_transaction(self, timeout_s: float) -> TransactionError | None:
         """Commit; return why it is not committed, as far as the client knows, or `None`."""
         return self._call(library().rd_kafka_commit_transaction, timeout_s)
 
-    def abort(self, timeout_s: float) -> TransactionError | None:
+    def abort_transaction(self, timeout_s: float) -> TransactionError | None:
         """Abort; return why it is not aborted, as far as the client knows, or `None`."""
         return self._call(library().rd_kafka_abort_transaction, timeout_s)
 
-    def send_offsets(self, offsets: int, group: int, timeout_s: float) -> TransactionError | None:
+    def send_offsets_to_transaction(
+        self, offsets: int, group: int, timeout_s: float
+    ) -> TransactionError | None:
         """Add a consumer's offsets to the transaction (KIP-98, KIP-447).
 
         Args:
@@ -197,7 +199,7 @@ class TransactionalSchedule:
         transactions = TransactionApi(self.client)
         for number in range(rows.size):
             first = number * self.job.transaction_records
-            error = transactions.begin()
+            error = transactions.begin_transaction()
             if error is None:
                 row = rows[number : number + 1]
                 error = self._run_transaction(transactions, row, number, first)
@@ -218,12 +220,12 @@ class TransactionalSchedule:
         is_abort_planned = self.job.abort_every > 0 and (number + 1) % self.job.abort_every == 0
         if not is_abort_planned and error_code is None:
             row["commit_requested"] = 1
-            error = transactions.retry(transactions.commit, self._end_timeout_s())
+            error = transactions.retry(transactions.commit_transaction, self._end_timeout_s())
             if error is None or not error.requires_abort:
                 return self._record_end(row, REPORTED_COMMITTED, error)
             error_code = error.code
         row["error"] = error_code or 0
-        error = transactions.retry(transactions.abort, self._end_timeout_s())
+        error = transactions.retry(transactions.abort_transaction, self._end_timeout_s())
         return self._record_end(row, REPORTED_ABORTED, error)
 
     def _record_end(

@@ -42,7 +42,7 @@ _OF_TRANSACTIONS: Final = frozenset(
     {"InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"}
 )
 _OF_COPIERS: Final = frozenset({"AddOffsetsToTxn", "TxnOffsetCommit"})
-"""What a producer sends that commits the offsets of a group in its transactions."""
+"""The requests of a producer that commits the offsets of a group in its transactions."""
 _NO_COPIERS: Final = (
     "api is {api}, which only copiers with copy.delivery exactly-once send; allowed: such a copy"
 )

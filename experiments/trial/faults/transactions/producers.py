@@ -129,7 +129,7 @@ def _take_over_transactional_id(producer: ProducerProcess) -> None:
         {**job.settings, "bootstrap.servers": job.bootstrap_servers},
         log=job.folder / "fencing.log",
     ) as other:
-        TransactionApi(other).init(job.warm_up_timeout_s)
+        TransactionApi(other).init_transactions(job.warm_up_timeout_s)
 
 
 def _fencing_error(context: FaultContext, producer: ProducerProcess) -> str | None:

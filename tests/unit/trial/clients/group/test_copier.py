@@ -232,23 +232,30 @@ def test_a_copier_whose_client_does_not_return_is_said_to_hang_and_is_killed(
             copier.finish()
         assert not copier.is_alive()
     assert str(hangs.value) == (
-        "copier 1.0: send_offsets() had not returned 13 s after the copier was asked to end; its "
-        "time-out is 1 s"
+        "copier 1.0: send_offsets_to_transaction() had not returned 13 s after its shutdown was "
+        "requested; the call's time-out is 1 s"
     )
 
 
+COMMIT = (("transactions.py", "_call"), ("transactions.py", "commit_transaction"))
+RETRIED = (("transactions.py", "retry"), ("copier.py", "commit"))
+IN_LIBRARY = (("transactions.py", "send"),)
+
+
 @pytest.mark.parametrize(
-    ("files", "call"),
+    ("places", "call"),
     [
-        (("transactions.py", "transactions.py", "transactions.py", "consumer.py"), "function 2"),
-        (("transactions.py",), "function 0"),
-        (("copier.py", "transactions.py"), None),
+        (COMMIT, "commit_transaction"),
+        ((*COMMIT, *RETRIED), "commit_transaction"),
+        ((*IN_LIBRARY, *COMMIT, *RETRIED), "commit_transaction"),
+        (RETRIED, None),
+        (COMMIT[:1], None),
         ((), None),
     ],
 )
 def test_only_a_call_of_the_transactional_api_is_the_clients(
-    files: tuple[str, ...], call: str | None
+    places: tuple[tuple[str, str], ...], call: str | None
 ) -> None:
-    """What a copier does of its own is not; the outermost function of that module is the call."""
-    calls = [Call(file, 1, f"function {index}") for index, file in enumerate(files)]
+    """A copier's own wait between two calls is not; the call is named, and not who repeats it."""
+    calls = [Call(file, 1, function) for file, function in places]
     assert transactional_call(calls) == call

@@ -227,7 +227,7 @@ def test_a_record_that_fails_is_processed_after_a_seek_and_missed_without_one(
     commit: Commit,
     after_failure: AfterFailure,
 ) -> None:
-    """What was processed before it in its batch is not processed again."""
+    """Records before it in its batch are not processed again."""
     failing = changed(job(commit, 1), fail_every=2, after_failure=after_failure)
     if commit == "auto":
         settings = consumer_settings({**SHORT_SESSION, **AUTO_COMMITS, AUTO_OFFSET_STORE: "false"})
@@ -252,7 +252,7 @@ def test_a_record_that_fails_is_processed_after_a_seek_and_missed_without_one(
 def test_a_member_that_polls_with_its_partitions_paused_stays_in_its_group(
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], pauses: bool
 ) -> None:
-    """However long it works on a batch; otherwise it leaves after max.poll.interval.ms."""
+    """Otherwise it leaves after max.poll.interval.ms."""
     settings = consumer_settings({**SHORT_SESSION, "max.poll.interval.ms": "4000"})
     busy = changed(job("after", 1), pause_while_processing=pauses).model_copy(
         update={"settings": settings}
