@@ -28,6 +28,7 @@ from ackbench.spark_jobs.measures.availability import AvailabilityMeasure
 from ackbench.spark_jobs.measures.cells import cell_table
 from ackbench.spark_jobs.measures.compaction import CompactionMeasure
 from ackbench.spark_jobs.measures.consumed import ConsumedReads
+from ackbench.spark_jobs.measures.cpu import CpuMeasure
 from ackbench.spark_jobs.measures.fates import FateMeasure
 from ackbench.spark_jobs.measures.latency import LatencyMeasure
 from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial, Row
@@ -60,6 +61,7 @@ MEASURES: Final[tuple[type[Measure], ...]] = (
     AnomalyMeasure,
     OutageMeasure,
     StallMeasure,
+    CpuMeasure,
     ServingMeasure,
 )
 """The measures of every trial, as far as it has anything of the kind."""

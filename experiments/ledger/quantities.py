@@ -336,6 +336,26 @@ class CellQuantities(Frozen, Generic[Number]):
             "there was no load",
         ),
     ] = None
+    producer_cpu_ms: Annotated[
+        Number | None,
+        Quantity(
+            QuantityUnit.MS,
+            "CPU time that the producers' processes took from the begin of the load until every "
+            "replica was in sync again",
+            "cpu",
+            "not sampled",
+        ),
+    ] = None
+    cluster_cpu_ms: Annotated[
+        Number | None,
+        Quantity(
+            QuantityUnit.MS,
+            "CPU time that the brokers and controllers took from the begin of the load until every "
+            "replica was in sync again, with the start of those that the fault had ended",
+            "cpu",
+            "not sampled, or their processes are not this machine's",
+        ),
+    ] = None
 
 
 class TrialQuantities(CellQuantities[float]):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from pydantic import Field
+
 from ackbench.experiments.ledger.trial_manifest import Frozen
 
 STALLED: Final = "stalled"
@@ -25,11 +27,22 @@ OF_EACH_CLIENT: Final = frozenset({MACHINE, RELAY})
 """A stall of one of these is one of each client."""
 CONSUMER: Final = "consumer 0"
 """The concurrent consumer."""
+_NODE: Final = "node"
 
 
 def producer_name(producer: int) -> str:
     """Return the name of a producer's process."""
     return f"producer {producer}"
+
+
+def node_name(node: int) -> str:
+    """Return the name of a node's process."""
+    return f"{_NODE} {node}"
+
+
+def is_node(process: str) -> bool:
+    """Whether a process has the name of a node's."""
+    return process.partition(" ")[0] == _NODE
 
 
 class StallCause(StrEnum):
@@ -71,3 +84,5 @@ class StallSampling(Frozen):
     """The figures that this machine does not have, and of which process: they show no stall."""
     cpu_s: float
     """The CPU time that the sampling took."""
+    cpu_ns: dict[str, int] = Field(default_factory=dict)
+    """The CPU time that each process took meanwhile, by its name; empty: an older ledger."""

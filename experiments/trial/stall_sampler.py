@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from ackbench.experiments.ledger.stalls import (
     STALLS_SAMPLED,
     Stall,
     StallSampling,
+    node_name,
 )
 from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.trial.events.clock import epoch_ns, now_ns
@@ -103,6 +105,7 @@ class StallSampler:
         self._own_name, self._relays = _relays_of(cluster)
         self._looked_for_nodes_s = 0.0
         self._watches: dict[str, _Watch] = {}
+        self._cpu_ns: Counter[str] = Counter()
         self._unknown: set[str] = set()
         self._machine = MachineSampler()
         self._machine_stalls = MachineStalls(now_ns())
@@ -139,7 +142,10 @@ class StallSampler:
             self._end(watch, now_ns())
         self._note(self._machine_stalls.observe(now_ns(), MachineSample()), _SLOWLY_NS)
         sampling = StallSampling(
-            samples=samples, unknown=tuple(sorted(self._unknown)), cpu_s=time.thread_time()
+            samples=samples,
+            unknown=tuple(sorted(self._unknown)),
+            cpu_s=time.thread_time(),
+            cpu_ns=self._cpu_ns,
         )
         self._journal.observe(
             Event(now_ns(), STALLS_SAMPLED, Source.MACHINE, detail=sampling.model_dump_json())
@@ -161,6 +167,7 @@ class StallSampler:
             if sample is None:
                 self._end(watch, at_ns)
                 continue
+            self._cpu_ns[process.name] += sample.cpu_ns
             self._note_of(process, watch.stalls.observe(at_ns, sample))
             if process.node is None:
                 yield watch.stalls.ran
@@ -174,6 +181,8 @@ class StallSampler:
             sampler = ProcessSampler.of(process.pid)
             if sampler is not None and not sampler.counts_runs:
                 self._unknown.add(f"the run-queue delay of {process.name}")
+            if sampler is not None:  # what it took before the load counts if it began in the load
+                self._cpu_ns[process.name] += 0 if watch is None else sampler.cpu_ns
             watch = _Watch(process, sampler, ProcessStalls(process.name, process.is_held, at_ns))
             self._watches[process.name] = watch
         return watch
@@ -205,7 +214,7 @@ class StallSampler:
                 node, pid = status.node_id, status.pid
                 if pid is not None:
                     held = partial(self._held.holds, node)
-                    self._nodes[node] = WatchedProcess(f"node {node}", pid, held, node)
+                    self._nodes[node] = WatchedProcess(node_name(node), pid, held, node)
 
     def _note_of(self, process: WatchedProcess, stalls: Iterable[Stall]) -> None:
         self._note(stalls, EVERY_NS if process.node is None else _SLOWLY_NS, process.node)

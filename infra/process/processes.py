@@ -71,6 +71,8 @@ class ProcessStat(NamedTuple):
     """Field 6: the pid of the process that leads or led its session."""
     major_faults: int
     """Field 12: how often it waited for memory that had to be read from a disk."""
+    cpu_ticks: int
+    """Fields 14 and 15: the CPU time that all its threads took, those that have ended too."""
     start_ticks: int
     """Field 22."""
 
@@ -102,6 +104,7 @@ def parse_stat(content: bytes) -> ProcessStat:
         state=fields[0].decode(),
         session=int(fields[3]),
         major_faults=int(fields[9]),
+        cpu_ticks=int(fields[11]) + int(fields[12]),
         start_ticks=int(fields[19]),
     )
 

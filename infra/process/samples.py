@@ -24,6 +24,7 @@ _JVM_THREADS: Final = (_JVM, "data-plane-kafk")
 """The names of the threads of a JVM that do its work: the main thread of a client, and those of a
 broker's requests. The thread whose id is the pid only waits for the others."""
 _READ_BYTES: Final = 1 << 16
+_NS_PER_TICK: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _STEAL: Final = 7
 """Place of the stolen time in the first line of /proc/stat."""
 _SWAPPED_IN: Final = b"\npswpin "
@@ -46,6 +47,8 @@ class ProcessSample:
     """How often its working threads got a CPU."""
     threads: int = 1
     """How many working threads it has."""
+    cpu_ns: int = 0
+    """The CPU time that all its threads took, in the kernel's ticks of 10 ms (USER_HZ)."""
 
 
 @dataclass
@@ -56,6 +59,8 @@ class ProcessSampler:
     """
 
     pid: int
+    cpu_ns: int = 0
+    """The CPU time that the process had taken by the last sample, from its start on."""
     _stat: int = -1
     _threads: list[int] = field(default_factory=list)
     _faults: int = 0
@@ -90,12 +95,16 @@ class ProcessSampler:
             self.close()
             return None
         faults, self._faults = stat.major_faults - self._faults, stat.major_faults
+        cpu_ns = stat.cpu_ticks * _NS_PER_TICK
+        taken_ns, self.cpu_ns = cpu_ns - self.cpu_ns, cpu_ns
         if not self._threads:
-            return ProcessSample(stat.state, faults)
+            return ProcessSample(stat.state, faults, cpu_ns=taken_ns)
         before, self._scheduled = self._scheduled, [*map(_schedule, self._threads)]
         waits = [0, *(now[0] - then[0] for then, now in zip(before, self._scheduled, strict=False))]
         runs = [now[1] - then[1] for then, now in zip(before, self._scheduled, strict=False)]
-        return ProcessSample(stat.state, faults, max(waits), sum(runs), len(self._threads))
+        return ProcessSample(
+            stat.state, faults, max(waits), sum(runs), len(self._threads), taken_ns
+        )
 
     def close(self) -> None:
         """Close the files; a second call does nothing."""

@@ -17,7 +17,7 @@ class StallMeasure(OfEvents):
         sides = {"producer": stalls.any_producer, "consumer": stalls.consumer}
         load = phases.load_begin_ns, phases.settled_ns
         stalled_ns = {
-            f"{side}_stalled_ns": spans.total_within_ns(*load) if stalls.sampled else None
+            f"{side}_stalled_ns": spans.total_within_ns(*load) if stalls.sampling else None
             for side, spans in sides.items()
         }
         return {

@@ -25,6 +25,7 @@ from ackbench.experiments.ledger.stalls import (
     STALLED,
     STALLS_SAMPLED,
     Stall,
+    StallSampling,
     producer_name,
 )
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
@@ -87,8 +88,8 @@ class TrialStalls:
 
     stalls: tuple[Stall, ...] = ()
     """By begin."""
-    sampled: bool = False
-    """Whether the trial looked for stalls; false: an older ledger."""
+    sampling: StallSampling | None = None
+    """How the trial looked for stalls; `None`: an older ledger."""
     producer: Spans = Spans()
     """When every producer was stalled."""
     any_producer: Spans = Spans()
@@ -105,7 +106,10 @@ def stalls_of(manifest: TrialManifest, events: pa.Table) -> TrialStalls:
         manifest: of the trial.
         events: of the schema `experiments.ledger.schema.EVENTS`.
     """
-    noted = events.filter(pc.field("kind") == STALLED)["detail"].to_pylist()
+    noted, sampled = (
+        events.filter(pc.field("kind") == kind)["detail"].to_pylist()
+        for kind in (STALLED, STALLS_SAMPLED)
+    )
     stalls = sorted(
         map(Stall.model_validate_json, noted),
         key=lambda stall: (stall.began_ns, stall.model_dump_json()),
@@ -115,7 +119,7 @@ def stalls_of(manifest: TrialManifest, events: pa.Table) -> TrialStalls:
     ]
     return TrialStalls(
         tuple(stalls),
-        sampled=bool(pc.any(pc.equal(events["kind"], STALLS_SAMPLED)).as_py()),
+        sampling=StallSampling.model_validate_json(sampled[-1]) if sampled else None,
         producer=reduce(Spans.__and__, producers) if producers else Spans(),
         any_producer=reduce(Spans.__or__, producers, Spans()),
         consumer=_spans_of(stalls, CONSUMER),

@@ -69,6 +69,9 @@ _endings = st.sampled_from(
     ["committed", "committed", "committed", "aborted", "unknown", "fenced", "abandoned"]
 )
 _visibility = st.sampled_from(["all", "all", "none", "some"])
+_processes = st.sampled_from(
+    ["producer 0", "producer 1", "consumer 0", "machine", "relay", "node 1", "node 2"]
+)
 
 
 def _transaction(sends: list[Operation], producer: int, outcome: str, shown: str) -> Operation:
@@ -101,11 +104,14 @@ OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
     st.builds(Wait, st.sampled_from([1, 40, 100, 250, 1000])),
     st.builds(
         Stalls,
-        st.sampled_from(["producer 0", "producer 1", "consumer 0", "machine", "relay", "node 1"]),
+        _processes,
         st.sampled_from([0, 1, 70, 1200]),
         st.sampled_from([0, 30, 1000]),
     ),
-    st.builds(StallsSampled),
+    st.builds(
+        StallsSampled,
+        st.dictionaries(_processes, st.integers(0, 10**10)).map(lambda taken: tuple(taken.items())),
+    ),
     st.builds(FaultBegins),
     st.builds(FaultEnds),
     st.builds(ConsumerEnds, st.booleans()),

@@ -14,7 +14,13 @@ from typing import Protocol
 
 from support.builders.simulation import MS, InFlight, Simulation
 
-from ackbench.experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallCause
+from ackbench.experiments.ledger.stalls import (
+    STALLED,
+    STALLS_SAMPLED,
+    Stall,
+    StallCause,
+    StallSampling,
+)
 from ackbench.experiments.ledger.terms import ABANDONED, ACKED, Source
 from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.spark_jobs.planted import (
@@ -319,10 +325,19 @@ class Stalls:
 class StallsSampled:
     """The trial has looked for stalls."""
 
+    cpu_ns: tuple[tuple[str, int], ...] = ()
+    """The CPU time of processes, by their names."""
+
     def apply(self, simulation: Simulation) -> None:
         """Add the event that says so."""
+        sampling = StallSampling(samples=1, cpu_s=0.001, cpu_ns=dict(self.cpu_ns))
         simulation.events.append(
-            PlantedEvent(simulation.now_ns, STALLS_SAMPLED, source=Source.MACHINE)
+            PlantedEvent(
+                simulation.now_ns,
+                STALLS_SAMPLED,
+                source=Source.MACHINE,
+                detail=sampling.model_dump_json(),
+            )
         )
 
 

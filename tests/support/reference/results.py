@@ -69,6 +69,8 @@ COUNTS = (
     "consumer_unavailable_ns",
     "producer_stalled_ns",
     "consumer_stalled_ns",
+    "producer_cpu_ns",
+    "cluster_cpu_ns",
     "offered_records_per_s",
     "throughput_records_per_s",
 )
@@ -234,6 +236,21 @@ def _unavailability(stored: PlantedTrial) -> dict[str, Count]:
         "unavailable_ns": _unavailable_ns(stored),
         "consumer_unavailable_ns": _longest_gap_ns(stored, "consumer"),
         **_stalled_in_load(stored),
+        **_cpu(stored),
+    }
+
+
+def _cpu(trial: PlantedTrial) -> dict[str, Count]:
+    """Return the CPU time of all producers and of all nodes; null if one of them is unknown."""
+    sampled = [json.loads(event.detail) for event in trial.events if event.kind == "stalls_sampled"]
+    cpu_ns = sampled[-1]["cpu_ns"] if sampled else {}
+    producers = {f"producer {row.producer}" for row in trial.attempts}
+    nodes = [taken for name, taken in cpu_ns.items() if name.startswith("node ")]
+    return {
+        "producer_cpu_ns": sum(map(cpu_ns.__getitem__, producers))
+        if producers and producers <= {*cpu_ns}
+        else None,
+        "cluster_cpu_ns": sum(nodes) if nodes else None,
     }
 
 

@@ -219,3 +219,58 @@ def test_the_journal_says_that_stalls_were_looked_for() -> None:
     assert sampling.samples > 1
     assert sampling.cpu_s > 0
     assert sampling.unknown == ()
+
+
+COMPUTES = "input()\nfor _ in range(3_000_000): pass\nprint(flush=True)\ninput()"
+"""When asked, takes more CPU time than a tick, says so, and waits."""
+
+
+@contextmanager
+def computing() -> Iterator[Process]:
+    """Start a process that computes when it is asked."""
+    command = [sys.executable, "-c", COMPUTES]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def compute(process: Process) -> None:
+    """Ask a process to compute, and wait until it has."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    process.stdout.readline()
+
+
+def cpu_ns(journal: Journal) -> dict[str, int]:
+    """Return the CPU time that the sampling of a journal counted."""
+    (event,) = journal.events(STALLS_SAMPLED)
+    return StallSampling.model_validate_json(event.detail).cpu_ns
+
+
+def test_the_cpu_time_that_a_client_took_before_the_load_does_not_count() -> None:
+    """What it takes in the load does."""
+    with computing() as before, computing() as meanwhile:
+        compute(before)
+        clients = (WatchedProcess("before", before.pid), WatchedProcess("meanwhile", meanwhile.pid))
+        with sampled(*clients) as (journal, sampler):
+            compute(meanwhile)
+            sampler.wait(1)
+    assert cpu_ns(journal)["before"] == 0
+    assert cpu_ns(journal)["meanwhile"] > 0
+
+
+def test_a_node_that_starts_again_counts_with_its_start(process: Process) -> None:
+    """All that its new process has taken when it is seen first."""
+    cluster, journal, clients = OneNode(), Journal(), Clients()
+    cluster.process = process
+    with computing() as restarted:
+        compute(restarted)
+        with StallSampler(clients, cluster, HeldNodes(), journal):
+            cluster.process = restarted
+            process.kill()
+            process.wait()
+            wait_until(lambda: cluster.asked > 1, awaiting="a look for the node", timeout_s=60)
+            clients.wait(2)
+    assert cpu_ns(journal)["node 1"] > 0

@@ -86,14 +86,18 @@ def planted_proc(folder: Path, monkeypatch: pytest.MonkeyPatch, **files: str) ->
     monkeypatch.setattr(samples, "_PROC", folder)
 
 
-STAT = "7 (a) b) S 1 1 1 0 -1 0 0 0 {faults} 0 0 0 0 0 20 0 1 0 99 0"
+TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
+STAT = "7 (a) b) S 1 1 1 0 -1 0 0 0 {faults} 0 {user} 1 0 0 20 0 1 0 99 0"
 
 
 def test_the_threads_that_do_the_work_of_a_jvm_are_sampled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first thread only waits for the others; that which waited longest counts."""
-    files = {"7__stat": STAT.format(faults=3), "7__comm": "java\n"}
+    """The first thread only waits for the others; that which waited longest counts.
+
+    The CPU time is that of the process: user and system time of all threads.
+    """
+    files = {"7__stat": STAT.format(faults=3, user=4), "7__comm": "java\n"}
     threads = {"7": "java", "8": "java", "9": "data-plane-kafk", "10": "GC Thread#0"}
     for thread, name in threads.items():
         files[f"7__task__{thread}__comm"] = f"{name}\n"
@@ -105,7 +109,7 @@ def test_the_threads_that_do_the_work_of_a_jvm_are_sampled(
         tmp_path,
         monkeypatch,
         **{
-            "7__stat": STAT.format(faults=5),
+            "7__stat": STAT.format(faults=5, user=9),
             "7__task__7__schedstat": "1 99000 99",
             "7__task__8__schedstat": "1 1500 11",
             "7__task__9__schedstat": "1 4000 12",
@@ -114,14 +118,17 @@ def test_the_threads_that_do_the_work_of_a_jvm_are_sampled(
     )
     sample = sampler.sample()
     sampler.close()
-    assert sample == samples.ProcessSample("S", 2, 3000, 3, 2)
+    assert sample == samples.ProcessSample("S", 2, 3000, 3, 2, cpu_ns=5 * TICK_NS)
+    assert sampler.cpu_ns == 10 * TICK_NS
 
 
 def test_without_schedstat_waits_are_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A container may lack the file; state and page faults are there."""
-    planted_proc(tmp_path, monkeypatch, **{"7__stat": STAT.format(faults=0), "7__comm": "python\n"})
+    planted_proc(
+        tmp_path, monkeypatch, **{"7__stat": STAT.format(faults=0, user=0), "7__comm": "python\n"}
+    )
     sampler = ProcessSampler.of(7)
     assert sampler is not None
     assert not sampler.counts_runs

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from support.measured import measure_planted
 
 from ackbench.experiments.ledger.result_terms import Side
-from ackbench.experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallCause
+from ackbench.experiments.ledger.stalls import (
+    STALLED,
+    STALLS_SAMPLED,
+    Stall,
+    StallCause,
+    StallSampling,
+)
 from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.experiments.results.trials import recovered_before_heal
@@ -366,6 +372,12 @@ def stalled(process: str, began: int, ended: int) -> PlantedEvent:
     return PlantedEvent(ended * MS, STALLED, source=Source.MACHINE, detail=detail)
 
 
+def stalls_sampled(at_ns: int) -> PlantedEvent:
+    """Return the event that the trial looked for stalls until then."""
+    detail = StallSampling(samples=1, cpu_s=0.001).model_dump_json()
+    return PlantedEvent(at_ns, STALLS_SAMPLED, source=Source.MACHINE, detail=detail)
+
+
 def with_stalls(*events: PlantedEvent, producers: int = 1) -> PlantedTrial:
     """Return a trial with an acknowledgement at 1 and at 1401 ms, and stalls.
 
@@ -380,7 +392,7 @@ def with_stalls(*events: PlantedEvent, producers: int = 1) -> PlantedTrial:
         "t",
         attempts,
         reads=[PlantedRead(0, seq, seq, received_ns=at * MS) for seq, at in enumerate((1, 1401))],
-        events=[*events, PlantedEvent(3 * S * MS, STALLS_SAMPLED, source=Source.MACHINE)],
+        events=[*events, stalls_sampled(3 * S * MS)],
     )
 
 
