@@ -301,6 +301,25 @@ class CellQuantities(Frozen, Generic[Number]):
             "there was no group",
         ),
     ] = None
+    group_processing_gap_ms: Annotated[
+        Number | None,
+        Quantity(
+            QuantityUnit.MS,
+            "the longest time within the load in which no member of a group received a record of a "
+            "partition",
+            "group",
+            "there was no group",
+        ),
+    ] = None
+    group_unassigned_ms: Annotated[
+        Number | None,
+        Quantity(
+            QuantityUnit.MS,
+            "the longest time within the load in which a partition had no owner in a group",
+            "group",
+            "there was no group",
+        ),
+    ] = None
     transactions: Annotated[
         TransactionCounts | None, Group("transactions", "there were no transactions")
     ] = None

@@ -184,6 +184,10 @@ LEGEND_OF_OVERLOAD: Final = (
     "load not acknowledged in time before the fault, or stalled producer): latencies and outages "
     "say nothing of its settings"
 )
+LEGEND_OF_GROUP_GAP: Final = (
+    "records reproc.: how often the group processed a record again  group gap: the longest time in "
+    "which it received nothing of a partition, median over trials"
+)
 
 # Figures
 

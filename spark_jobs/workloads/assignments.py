@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -40,6 +40,13 @@ OUT_OF_RANGE: Final = "out_of_range"
 _MEMBER: Final = re.compile(r"^(?:member|copier) (\d+)\.(\d+)(?:: (.*))?$")
 """The detail of a member's event: consumer, generation, text."""
 _Event = Mapping[str, Any]
+_COLUMNS: Final[Mapping[str, Callable[[list[int]], int]]] = {
+    "missed_records": sum,
+    "redelivered_reads": sum,
+    "processing_gap_ns": max,
+    "unassigned_ns": max,
+}
+"""Columns of groups that a trial has as well, and what it has of them."""
 
 
 class MemberGeneration(NamedTuple):
@@ -369,18 +376,20 @@ class GroupMeasure(Measure):
     def rows(self, trial: MeasuredTrial) -> Tables:
         """Return a trial's rows of `GROUPS` and `ASSIGNMENTS`, and columns, null without groups.
 
-        The columns are summed over the groups; those of a trial with copiers are the copiers'.
+        The columns are the sum of the groups' counts, and the longest of their times; those of a
+        trial with copiers are the copiers'.
         """
         events, found = trial.events, groups_of(trial.events)
-        columns: dict[str, int | None] = {
-            "group_missed_records": sum(count.missed_records for count in self.counts),
-            "group_redelivered_reads": sum(count.redelivered_reads for count in self.counts),
+        groups = [
+            group_row(group, counts, events, trial.manifest.phases)
+            for group, counts in zip(found, self.counts, strict=True)
+        ]
+        columns = {
+            f"group_{name}": total([group[name] for group in groups]) if groups else None
+            for name, total in _COLUMNS.items()
         }
         return {
-            "trials": [columns if self.counts else dict.fromkeys(columns)],
-            "groups": [
-                group_row(group, counts, events, trial.manifest.phases)
-                for group, counts in zip(found, self.counts, strict=True)
-            ],
+            "trials": [columns],
+            "groups": groups,
             "assignments": assignment_rows(found, events),
         }

@@ -1,11 +1,10 @@
 """`make tables`: the tables of some documents, from the newest sweep of each experiment.
 
-They are docs/what-breaks-what.md, docs/what-each-client-loses.md and docs/bugs.md. A table stands
-between `<!-- NAME -->` and `<!-- /NAME -->`, where NAME is the experiment. Those of experiments
-without a measured sweep in this home stay as they are. Experiments of faults have the matrix of
-faults and settings; all others have the table of `ackbench show`, and those of known bugs only the
-violations, the controls and the comparison of releases below it. `<!-- settings of NAME -->` has
-the settings that each client of the sweep reported.
+They are those of `DOCUMENTS`. A table stands between `<!-- NAME -->` and `<!-- /NAME -->`, where
+NAME is the experiment. Those of experiments without a measured sweep in this home stay as they are.
+Experiments of faults have the matrix of faults and settings; all others have the table of `ackbench
+show`, with the remarks that their document has, and those of known bugs the comparison of releases.
+`<!-- settings of NAME -->` has the settings that each client of the sweep reported.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Final
@@ -32,11 +32,6 @@ from ackbench.experiments.sweep.lookup import find_sweep
 from ackbench.infra.machine.home import Home
 
 _DOCS: Final = Path(__file__).parents[2] / "docs"
-DOCUMENTS: Final = (
-    _DOCS / "what-breaks-what.md",
-    _DOCS / "what-each-client-loses.md",
-    _DOCS / "bugs.md",
-)
 _TABLE: Final = re.compile(
     r"(?P<head><!-- (?P<what>settings of )?(?P<name>[a-z0-9-]+) -->\n).*?\n?"
     r"(?P<end><!-- /(?P=what)?(?P=name) -->)",
@@ -61,8 +56,15 @@ _LEGEND: Final = (
     "not covered by digests: ",
 )
 """Lines that the head of the document has once for all tables."""
-_OF_BUGS: Final = ("~ ", "VIOLATED ", "HUNG", "control (no fault): ", "positive control ")
-"""Remarks on known bugs: the settings are in the experiment, and what is late is marked."""
+_CONTROLS: Final = ("~ ", "VIOLATED ", "HUNG", "control (no fault): ", "positive control ")
+"""Remarks where the settings are in the experiment, and what is late is marked."""
+DOCUMENTS: Final[Mapping[Path, tuple[str, ...]]] = {
+    _DOCS / "what-breaks-what.md": ("",),
+    _DOCS / "what-each-client-loses.md": ("",),
+    _DOCS / "what-groups-repeat.md": (*_CONTROLS, "failed: ", "refused: ", "unknown: "),
+    _DOCS / "bugs.md": _CONTROLS,
+}
+"""And how the remarks begin that stand below their tables."""
 _COMPARES: Final = "; "
 """Between what one release did and what the other one did, in a sentence of the answer."""
 _BELOW_TABLES: Final = ("in all cells: ", "guaranteed: ")
@@ -77,7 +79,7 @@ def main() -> int:
     """Write the tables."""
     written: list[str] = []
 
-    def table(match: re.Match[str]) -> str:
+    def table(remarks: tuple[str, ...], match: re.Match[str]) -> str:
         try:
             sweep = find_sweep(Home.from_environment(), match["name"])
         except UnknownName:
@@ -91,11 +93,11 @@ def main() -> int:
             lines = _matrix(sweep.root.name)
         else:
             is_bug = load_experiment(match["name"]).bug is not None
-            lines = _shown(sweep.root.name, _OF_BUGS if is_bug else ("",))
+            lines = _shown(sweep.root.name, remarks, compares=is_bug)
         return match["head"] + "\n".join([*lines, match["end"]])
 
-    for document in DOCUMENTS:
-        document.write_text(_TABLE.sub(table, document.read_text()))
+    for document, remarks in DOCUMENTS.items():
+        document.write_text(_TABLE.sub(partial(table, remarks), document.read_text()))
     Console().print(f"{len(written)} tables: {', '.join(written)}")
     return 0
 
@@ -123,10 +125,10 @@ def _matrix(sweep: str) -> Iterator[str]:
             yield from wrap_line(line, COLUMNS, "  ")
 
 
-def _shown(sweep: str, remarks: tuple[str, ...]) -> Iterator[str]:
-    """Yield the tables, and the remarks below them that begin so.
+def _shown(sweep: str, remarks: tuple[str, ...], *, compares: bool) -> Iterator[str]:
+    """Yield the tables, the remarks below them that begin so, and what compares releases, if asked.
 
-    The rows have what the answer sums up.
+    The rows have what the rest of the answer sums up.
     """
     lines = [line.rstrip() for line in _output("show", "--all", sweep).splitlines()]
     first = next(number for number, line in enumerate(lines) if line.startswith("fault: "))
@@ -137,7 +139,7 @@ def _shown(sweep: str, remarks: tuple[str, ...]) -> Iterator[str]:
     for line in below:
         if line.startswith(remarks) and not line.startswith((*_LEGEND, *_LINKS)):
             yield from wrap_line(line, SHOW_COLUMNS, "  ")
-    if remarks == _OF_BUGS:
+    if compares:
         answer = lines[legend + len(below) + 1 :]
         for line in (one for one in answer if _COMPARES in one and not one.startswith(_LINKS)):
             yield from wrap_line(line, SHOW_COLUMNS, "  ")

@@ -19,6 +19,7 @@ from ackbench.experiments.results.wording import (
     bounds_text,
     count_text,
     estimate_text,
+    milliseconds_text,
     share_text,
     time_text,
     verdict_class,
@@ -219,6 +220,10 @@ def _figures(data: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
     overloaded = cell.overloaded_trials
     yield "ack p99", time_text(estimate_text(cell.ack_p99_ms), overloaded=overloaded)
     yield "outage", time_text(estimate_text(cell.outage_ms), overloaded=overloaded)
+    if any(one.group_processing_gap_ms for one in all_cells):
+        gap = cell.group_processing_gap_ms
+        text = "none" if gap is None else milliseconds_text(gap.median)
+        yield "group gap", time_text(text, overloaded=overloaded and gap)
 
 
 def partitions_note(cells: Sequence[CellResult]) -> str | None:

@@ -58,6 +58,12 @@ class _Figure:
 
     head: str
     text: Callable[[CellResult], str]
+    applies: Callable[[CellResult], bool] = lambda _: True
+    """Whether a cell has it; without such a cell there is no column."""
+
+
+def _of_group(head: str, text: Callable[[CellResult], str]) -> _Figure:
+    return _Figure(head, text, lambda row: row.group_missed is not None)
 
 
 _LOSS_SHARE: Final = _Figure(
@@ -70,6 +76,15 @@ _LOST: Final = _Figure("records\nlost", lambda row: wording.bounds_text(row.lost
 _DUPLICATES: Final = _Figure("dup.", lambda row: wording.count_text(row.duplicates, NOT_MEASURED))
 _LATENCY: Final = _Figure("ack p99\nms", lambda row: _time_text(row, row.latency_ms.ack.p99))
 _OUTAGE: Final = _Figure("outage\nms", lambda row: _time_text(row, row.unavailable_ms))
+_GROUP_GAP: Final = _of_group(
+    "group\ngap ms", lambda row: _time_text(row, row.group_processing_gap_ms)
+)
+_GROUP: Final = (
+    _of_group(
+        "records\nreproc.", lambda row: wording.count_text(row.group_redelivered, NOT_MEASURED)
+    ),
+    _GROUP_GAP,
+)
 
 
 @dataclass(frozen=True)
@@ -88,10 +103,13 @@ class _Layout:
 
 _MAIN_GUARANTEES: Final = frozenset(one for one in GUARANTEES if one.in_narrow_tables)
 _LAYOUTS: Final = (
-    _Layout((_LOSS_SHARE, _LOST, _DUPLICATES, _LATENCY, _OUTAGE)),
-    _Layout((_LOSS_COUNT, _LOST, _DUPLICATES, _LATENCY, _OUTAGE)),
-    _Layout((_LOSS_COUNT, _LOST, _DUPLICATES, _LATENCY)),
-    _Layout((_LOST, _DUPLICATES, _LATENCY)),
+    _Layout((_LOSS_SHARE, _LOST, _DUPLICATES, _LATENCY, _OUTAGE, *_GROUP)),
+    _Layout((_LOSS_COUNT, _LOST, _DUPLICATES, _LATENCY, _OUTAGE, *_GROUP)),
+    _Layout((_LOSS_COUNT, _LOST, _DUPLICATES, _LATENCY, *_GROUP)),
+    _Layout((_LOST, _DUPLICATES, _LATENCY, *_GROUP)),
+    _Layout((_LOST, _DUPLICATES, _LATENCY, *_GROUP), constants=False),
+    _Layout((_LOST, _DUPLICATES, *_GROUP), constants=False),
+    _Layout((_LOST, _DUPLICATES, _GROUP_GAP), constants=False),
     _Layout((_LOST, _DUPLICATES, _LATENCY), constants=False),
     _Layout((_LOST, _DUPLICATES), constants=False),
     _Layout((_LOST, _DUPLICATES), constants=False, guarantees=_MAIN_GUARANTEES),
@@ -171,6 +189,7 @@ def _columns(
     phrases += [f"in a wider terminal: {', '.join(missing)}"] if missing else []
     heads = {g: head for g, head in heads.items() if g in layout.guarantees}
     lines = ["; ".join(phrases)] if phrases else []
+    figures = [figure for figure in layout.figures if any(map(figure.applies, rows))]
     numbered = [axis for axis in axes if layout.numbered and axis not in CORE_AXES]
     columns = [
         *(
@@ -178,7 +197,7 @@ def _columns(
             for axis in axes
             if axis not in numbered
         ),
-        *(_Column(figure.head, texts(figure.text), is_figure=True) for figure in layout.figures),
+        *(_Column(figure.head, texts(figure.text), is_figure=True) for figure in figures),
         _verdict_column(heads, rows),
     ]
     if numbered:
@@ -315,6 +334,8 @@ def print_cells(
         print_text(console, wording.LEGEND_OF_OVERLOAD, wrap=console.is_terminal)
     for legend in wording.conditional_legends(rows) if in_full else ():
         print_text(console, legend, wrap=console.is_terminal)
+    if in_full and any(map(_GROUP_GAP.applies, rows)):
+        print_text(console, wording.LEGEND_OF_GROUP_GAP, wrap=console.is_terminal)
     for line in refusal_lines(rows):
         print_text(console, line, wrap=console.is_terminal)
 

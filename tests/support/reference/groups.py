@@ -20,10 +20,13 @@ def group_counts(trial: PlantedTrial) -> Counts:
     """
     groups = list(group_rows(trial))
     if not groups:
-        return {"group_missed_records": None, "group_redelivered_reads": None}
+        return dict.fromkeys(
+            ("group_missed_records", "group_redelivered_reads", "group_processing_gap_ns")
+        )
     return {
         "group_missed_records": sum(row["missed_records"] for row in groups),
         "group_redelivered_reads": sum(row["redelivered_reads"] for row in groups),
+        "group_processing_gap_ns": max(row["processing_gap_ns"] for row in groups),
     }
 
 

@@ -61,6 +61,7 @@ COUNTS = (
     "lost_values",
     "group_missed_records",
     "group_redelivered_reads",
+    "group_processing_gap_ns",
     "committed_transactions",
     "aborted_transactions",
     "unknown_transactions",

@@ -10,7 +10,7 @@ from rich.console import Console
 from support.builders.sweeps import DUPLICATING, LOSING, SAFE, a_cell, measured_sweep
 
 from ackbench.experiments.results.formats.tables import print_cells
-from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.results.models import CellResult, MedianAndMax
 from ackbench.experiments.verdicts.guarantees import GUARANTEES
 
 
@@ -66,6 +66,27 @@ def test_a_wide_terminal_has_all_columns() -> None:
     assert heads[:4] == ["acks", "idem", "RF", "P"]
     assert heads[-6:] == ["loss", "dup", "ord", "loss", "avail", "reads"]
     assert "5 of 5 (>47 %)" in "\n".join(lines) or "4 of 5 (" in "\n".join(lines)
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_a_group_s_cells_say_how_often_it_repeated_and_for_how_long_it_stopped(width: int) -> None:
+    """A sweep without groups has no such columns."""
+    cells = [
+        cell.model_copy(
+            update={
+                "group_missed": 0,
+                "group_redelivered": 4_321,
+                "group_processing_gap_ms": MedianAndMax(median=3_456.0, max=9_999.0),
+            }
+        )
+        for cell in measured_sweep().results.cells
+    ]
+    of_groups, others = printed(cells, width), printed(measured_sweep().results.cells, width)
+    assert sum("4,321" in line and "3,456" in line for line in of_groups) == sum(
+        not cell.added and cell.refused is None for cell in cells
+    )
+    assert any("gap ms" in line for line in of_groups)
+    assert not any("gap ms" in line or "reproc." in line for line in others)
 
 
 def test_a_narrow_terminal_has_no_column_for_what_is_the_same_in_all_cells() -> None:

@@ -86,11 +86,8 @@ PLANTED = (
 
 def test_the_planted_counts_are_found(measured: Measure) -> None:
     """The plain reference agrees; records past the committed offset are not missed."""
-    found = {
-        row["trial_id"]: (row["group_missed_records"], row["group_redelivered_reads"])
-        for row in measured(*PLANTED)["trials"].to_pylist()
-    }
-    assert list(found.values()) == [
+    found = columns_of(measured(*PLANTED)["trials"])
+    assert [(missed, repeated) for missed, repeated, _ in found.values()] == [
         (0, 0),
         (7, 0),
         (5, 0),
@@ -103,6 +100,18 @@ def test_the_planted_counts_are_found(measured: Measure) -> None:
     assert found == {planted.trial_id: tuple(group_counts(planted).values()) for planted in PLANTED}
 
 
+def columns_of(trials: pa.Table) -> dict[str, tuple[int | None, ...]]:
+    """Return what each trial has of its groups, in the order of the reference."""
+    return {
+        row["trial_id"]: (
+            row["group_missed_records"],
+            row["group_redelivered_reads"],
+            row["group_processing_gap_ns"],
+        )
+        for row in trials.to_pylist()
+    }
+
+
 def test_the_concurrent_consumer_has_its_own_counts(measured: Measure) -> None:
     """They do not depend on what the members did."""
     rows = measured(*PLANTED)["trials"].to_pylist()
@@ -112,14 +121,11 @@ def test_the_concurrent_consumer_has_its_own_counts(measured: Measure) -> None:
 def test_random_groups_are_counted_as_by_the_reference(measured: Measure) -> None:
     """The reference is plain Python, one record at a time."""
     trials = [random_group_trial(seed) for seed in range(20)]
-    found = {
-        row["trial_id"]: (row["group_missed_records"], row["group_redelivered_reads"])
-        for row in measured(*trials)["trials"].to_pylist()
-    }
+    found = columns_of(measured(*trials)["trials"])
     expected = {trial.trial_id: tuple(group_counts(trial).values()) for trial in trials}
     assert found == expected
-    assert sum(bool(missed) for missed, _ in expected.values()) > 15
-    assert sum(bool(repeated) for _, repeated in expected.values()) > 15
+    assert sum(bool(missed) for missed, *_ in expected.values()) > 15
+    assert sum(bool(repeated) for _, repeated, _ in expected.values()) > 15
 
 
 TWO = PlantedTrial(
@@ -164,6 +170,8 @@ def test_several_groups_are_counted_separately(measured: Measure) -> None:
         2,
         None,
     )
+    for name in ("processing_gap_ns", "unassigned_ns"):
+        assert row[f"group_{name}"] == max(group[name] for group in found.values())
 
 
 def test_several_random_groups_are_counted_as_by_the_reference(
