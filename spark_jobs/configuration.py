@@ -23,9 +23,14 @@ PYTHON: Final = "spark.pyspark.python"
 GUIDE: Final = 'docs/running.md, "On your own Spark"'
 PROBE_TIMEOUT_S: Final = 10.0
 
-_MASTERS: Final = "local[N], spark://HOST:PORT, yarn, k8s://https://HOST:PORT"
+_MASTERS: Final = "local[N], spark://HOST:PORT, yarn, k8s://https://HOST:PORT, sc://HOST:PORT"
 _LOCAL: Final = re.compile(r"local(\[[^\]]*\])?")
 _STANDALONE: Final = "spark://"
+CONNECT: Final = "sc://"
+_CONNECT_PORT: Final = 15002
+"""The server's own default."""
+TOKEN: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the variable's name
+"""PySpark's variable with the token of a Connect server."""
 _OTHER_MASTER: Final = re.compile(r"yarn|k8s://.+|local-cluster\[.*\]")
 _PROPERTY: Final = re.compile(r"([^\s=:]+)\s*[=:\s]\s*(.*)")
 """A line of spark-defaults.conf: `key value`, `key=value` or `key: value` (Java properties)."""
@@ -108,6 +113,11 @@ def is_local(master: str) -> bool:
     return _LOCAL.fullmatch(master) is not None
 
 
+def is_connect(master: str) -> bool:
+    """Return whether a master is the address of a Spark Connect server."""
+    return master.startswith(CONNECT)
+
+
 def check_master(master: str) -> None:
     """Check that Spark supports the master; of a standalone one, that it answers.
 
@@ -116,24 +126,50 @@ def check_master(master: str) -> None:
     """
     if master.startswith(_STANDALONE):
         _check_standalone(master)
-    elif master.startswith("sc://"):
-        raise SparkSetupError(
-            f"master {master}: Spark Connect is not supported, because its sessions have no RDDs; "
-            f"give the address of the cluster itself: {_MASTERS}"
-        )
+    elif is_connect(master):
+        _check_connect(master)
     elif not is_local(master) and not _OTHER_MASTER.fullmatch(master):
         raise SparkSetupError(f"master {master}: Spark has no such master; give one of {_MASTERS}")
+
+
+def _check_connect(master: str) -> None:
+    """Check the address of a Connect server; PySpark itself would try for ten minutes."""
+    try:
+        parts = urlsplit(master)
+        host, port = parts.hostname, parts.port or _CONNECT_PORT
+    except ValueError:
+        host, port = None, 0
+    if not host:
+        raise SparkSetupError(f"master {master}: give host and port, as in {CONNECT}HOST:15002")
+    if parts.username or parts.password or "token=" in parts.path:
+        raise SparkSetupError(
+            f"master {CONNECT}{host}:{port}: it is shown and stored, so give the token in the "
+            f"variable {TOKEN}"
+        )
+    if reason := _why_refused(host, port):
+        raise SparkSetupError(
+            f"the Spark Connect server {master} does not answer ({reason}): check that it runs, "
+            "and its host and port (15002 by default)"
+        )
+
+
+def _why_refused(host: str, port: int) -> str | None:
+    """Return why a server does not accept a connection; `None`: it does."""
+    try:
+        with closing(socket.create_connection((host, port), PROBE_TIMEOUT_S)):
+            return None
+    except OSError as error:
+        return f"{host}:{port}: {error.strerror or error}"
 
 
 def _check_standalone(master: str) -> None:
     """Connect to each master of `spark://HOST:PORT,HOST:PORT` until one accepts."""
     reasons = []
     for host, port in _addresses(master):
-        try:
-            with closing(socket.create_connection((host, port), PROBE_TIMEOUT_S)):
-                return
-        except OSError as error:
-            reasons.append(f"{host}:{port}: {error.strerror or error}")
+        reason = _why_refused(host, port)
+        if reason is None:
+            return
+        reasons.append(reason)
     raise SparkSetupError(
         f"the Spark master {master} does not answer ({'; '.join(reasons)}): check that it runs, "
         "and that host and port are those of its URL (by default port 7077, not that of its page)"

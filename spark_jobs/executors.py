@@ -54,11 +54,16 @@ def send_package(context: SparkContext, work: Path) -> None:
         work: a folder for the zip file.
     """
     target = work / "ackbench.zip"
+    write_package(target)
+    context.addPyFile(str(target))
+
+
+def write_package(target: Path) -> None:
+    """Write what a task needs of this package as a zip file."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as package:
         for pattern in _SENT:
             for file in sorted(PACKAGE.glob(pattern)):
                 package.write(file, file.relative_to(PACKAGE.parent))
-    context.addPyFile(str(target))
 
 
 def explain_failure(
@@ -123,7 +128,7 @@ def _explain_memory(text: str, master: str, executor_memory: str) -> str | None:
     return None
 
 
-def _last_error(text: str) -> str:
+def last_error(text: str) -> str:
     """Return the last line before the first Java trace: the message of an executor's exception."""
     before_trace = text.partition("\n\tat ")[0].splitlines()
     return next((line for line in reversed(before_trace) if line.strip()), text).strip()
@@ -156,7 +161,7 @@ def executor_failures(context: SparkContext) -> Iterator[None]:
         )
         if reason:
             raise SparkSetupError(reason) from None
-        failure = SparkJobError(_last_error(text))
+        failure = SparkJobError(last_error(text))
         failure.add_note(text)
         raise failure from None
     finally:

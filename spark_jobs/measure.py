@@ -15,16 +15,19 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.spark_jobs.application import Application
 from ackbench.spark_jobs.configuration import (
+    MASTER,
     ContextRequest,
     SparkJobError,
     SparkSetupError,
     default_settings,
+    is_connect,
     parse_settings,
 )
 from ackbench.spark_jobs.io.ledgers import InvalidLedger, Ledgers, open_ledgers
@@ -33,8 +36,6 @@ from ackbench.spark_jobs.limits import LIMIT_SETTING, StepLimit, limited
 from ackbench.spark_jobs.python_daemon import forgo_pandas
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
-
     from ackbench.spark_jobs.distribution import MeasuredTrials
 
 BAD_INPUT: Final = 2
@@ -83,32 +84,47 @@ def measure(sweep: str, request: ContextRequest, *, skip_unfit: bool = False) ->
             no_rows = {name: schema.empty_table() for name, schema in RESULTS.items()}
             write_results(ledgers.files, ledgers.root, no_rows, left_out=ledgers.left_out)
         return
-    from ackbench.spark_jobs.session import spark_context
-
-    _measure(spark_context(request), ledgers, limit, skip_unfit=skip_unfit)
+    _measure(spark_application(request), ledgers, limit, skip_unfit=skip_unfit)
 
 
-def measure_in(context: SparkContext, sweep: str, *, skip_unfit: bool = False) -> None:
+@contextmanager
+def spark_application(request: ContextRequest) -> Iterator[Application]:
+    """Start Spark, or a session of a Connect server, and end it with the context.
+
+    Raises:
+        SparkSetupError: the master does not answer, or Spark refuses a setting.
+    """
+    master = request.master or {**default_settings(), **request.settings}.get(MASTER, "")
+    if is_connect(master):
+        from ackbench.spark_jobs.connect import connect_session
+
+        with connect_session(master, request) as session:
+            yield session
+        return
+    from ackbench.spark_jobs.session import ContextApplication, spark_context
+
+    with spark_context(request) as context:
+        yield ContextApplication(context)
+
+
+def measure_in(running: Application, sweep: str, *, skip_unfit: bool = False) -> None:
     """Measure a sweep in an application that is already running; otherwise as `measure`."""
-    from ackbench.spark_jobs.executors import executor_failures
-
-    with executor_failures(context):
-        limit = context.getConf().get(LIMIT_SETTING)
+    limit = running.setting(LIMIT_SETTING)
     ledgers = open_ledgers(sweep, skip_unfit=skip_unfit, limit=StepLimit.of(limit))
-    _measure(nullcontext(context), ledgers, limit, skip_unfit=skip_unfit)
+    _measure(nullcontext(running), ledgers, limit, skip_unfit=skip_unfit)
 
 
 def _measure(
-    application: AbstractContextManager[SparkContext],
+    spark: AbstractContextManager[Application],
     ledgers: Ledgers,
     limit: str | None,
     *,
     skip_unfit: bool,
 ) -> None:
-    """Measure the trials; commit their tables once the application's context has been left."""
+    """Measure the trials; commit their tables once the application has ended."""
     with ResultsWriter(ledgers.files, ledgers.root) as results:
-        with application as context:
-            measured = _write_tables(context, ledgers, results, limit, skip_unfit=skip_unfit)
+        with spark as running:
+            measured = _write_tables(running, ledgers, results, limit, skip_unfit=skip_unfit)
         sha256 = {ledger.manifest.trial_id: ledger.sha256 for ledger in ledgers.trials}
         unfit = {trial_id: str(error) for trial_id, error in measured.unfit.items()}
         with limited("writing results", StepLimit.of(limit, ledgers.records)):
@@ -119,7 +135,7 @@ def _measure(
 
 
 def _write_tables(
-    context: SparkContext,
+    running: Application,
     ledgers: Ledgers,
     results: ResultsWriter,
     limit: str | None,
@@ -127,20 +143,17 @@ def _write_tables(
     skip_unfit: bool,
 ) -> MeasuredTrials:
     """Measure the trials and write their tables under partial names."""
-    from ackbench.spark_jobs.distribution import measure_trials
-    from ackbench.spark_jobs.driver import end_jobs
-    from ackbench.spark_jobs.executors import executor_failures
     from ackbench.spark_jobs.pipeline import TrialTables, sweep_parts
 
     def fetched(measured: MeasuredTrials) -> Iterator[tuple[str, TrialTables]]:
-        with executor_failures(context):
+        with running.failures():
             yield from measured.tables()
 
     step = f"measuring {len(ledgers.trials):,} trials with {ledgers.records:,} records"
     limit_of_step = StepLimit.of(limit, ledgers.records)
-    with limited(step, limit_of_step, lambda: end_jobs(context)):
-        with executor_failures(context):
-            measured = measure_trials(context, ledgers, _unit_records(context))
+    with limited(step, limit_of_step, running.end_jobs):
+        with running.failures():
+            measured = running.measure_trials(ledgers, _unit_records(running))
         if not skip_unfit:
             measured.require_all()
         for tables in sweep_parts(fetched(measured)):
@@ -148,7 +161,7 @@ def _write_tables(
         return measured
 
 
-def _unit_records(context: SparkContext) -> int:
+def _unit_records(running: Application) -> int:
     """Return the most records of a unit: the setting `UNIT_RECORDS_SETTING`, or the default.
 
     Raises:
@@ -156,7 +169,9 @@ def _unit_records(context: SparkContext) -> int:
     """
     from ackbench.spark_jobs.io.units import UNIT_RECORDS
 
-    value = context.getConf().get(UNIT_RECORDS_SETTING, str(UNIT_RECORDS)) or ""
+    value = running.setting(UNIT_RECORDS_SETTING)
+    if value is None:
+        return UNIT_RECORDS
     if not value.isdecimal() or not int(value):
         raise SparkSetupError(
             f"{UNIT_RECORDS_SETTING}={value}: allowed is a whole number of records from 1 on"

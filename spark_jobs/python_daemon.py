@@ -28,6 +28,11 @@ def forgo_pandas() -> None:
     sys.meta_path.insert(0, _WithoutPandas())
 
 
+def allow_pandas() -> None:
+    """Show it again."""
+    sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, _WithoutPandas)]
+
+
 if __name__ == "__main__":
     sys.path[:] = [entry for entry in sys.path if not entry.endswith(".zip")]
     forgo_pandas()

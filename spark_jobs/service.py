@@ -21,13 +21,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from pyspark import SparkContext
-
+from ackbench.spark_jobs.application import Application
 from ackbench.spark_jobs.configuration import SparkSetupError, parse_settings
-from ackbench.spark_jobs.driver import has_ended
-from ackbench.spark_jobs.measure import add_spark_options, context_request, error_line, measure_in
+from ackbench.spark_jobs.measure import (
+    add_spark_options,
+    context_request,
+    error_line,
+    measure_in,
+    spark_application,
+)
 from ackbench.spark_jobs.python_daemon import forgo_pandas
-from ackbench.spark_jobs.session import spark_context
 
 OK: Final = "ok"
 SKIP_UNFIT: Final = "skip-unfit "
@@ -52,37 +55,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):
         try:
             request = context_request(options, Path(work), parse_settings(options.conf))
-            with spark_context(request) as context:
-                while not has_ended(context):
-                    _answer(listener, context)
+            with spark_application(request) as running:
+                while not running.has_ended:
+                    _answer(listener, running)
         except SparkSetupError as error:
             while True:  # each request gets the reason
                 _answer(listener, error)
     return 0
 
 
-def _answer(listener: socket.socket, context: SparkContext | SparkSetupError) -> None:
+def _answer(listener: socket.socket, running: Application | SparkSetupError) -> None:
     """Measure the sweep that the next request names; an error is the answer.
 
     There is none if Spark's JVM has ended in the meantime: the sweep is then measured elsewhere.
     """
     connection, _ = listener.accept()
     with connection, connection.makefile("rw", encoding="utf-8") as stream:
-        if isinstance(context, SparkContext) and has_ended(context):
+        if isinstance(running, Application) and running.has_ended:
             return
-        answer = _measured(stream.readline().rstrip("\n"), context)
+        answer = _measured(stream.readline().rstrip("\n"), running)
         with suppress(OSError):  # whoever asked has been interrupted
             stream.write(f"{answer}\n")
             stream.flush()
 
 
-def _measured(sweep: str, context: SparkContext | SparkSetupError) -> str:
+def _measured(sweep: str, running: Application | SparkSetupError) -> str:
     """Carry out the request for a sweep and return the answer."""
-    if isinstance(context, SparkSetupError):
-        return error_line(context)
+    if isinstance(running, SparkSetupError):
+        return error_line(running)
     try:
         location = sweep.removeprefix(SKIP_UNFIT)
-        measure_in(context, location, skip_unfit=location != sweep)
+        measure_in(running, location, skip_unfit=location != sweep)
     except Exception as error:  # noqa: BLE001 - the next sweep can be measured all the same
         return error_line(error)
     return OK

@@ -12,7 +12,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
+from ackbench.spark_jobs.application import Application
 from ackbench.spark_jobs.configuration import (
     MASTER,
     PYTHON,
@@ -32,8 +34,22 @@ from ackbench.spark_jobs.configuration import (
     is_local,
     spark_home,
 )
-from ackbench.spark_jobs.driver import EXIT_OPTION, DriverJvm, kill_all, note_jvm
-from ackbench.spark_jobs.executors import PACKAGE, explain_failure, send_package
+from ackbench.spark_jobs.distribution import MeasuredTrials, measure_trials
+from ackbench.spark_jobs.driver import (
+    EXIT_OPTION,
+    DriverJvm,
+    end_jobs,
+    has_ended,
+    kill_all,
+    note_jvm,
+)
+from ackbench.spark_jobs.executors import (
+    PACKAGE,
+    executor_failures,
+    explain_failure,
+    send_package,
+)
+from ackbench.spark_jobs.io.ledgers import Ledgers
 from ackbench.spark_jobs.limits import LIMIT_SETTING, StepLimit, limited
 
 LOOPBACK: Final = "127.0.0.1"
@@ -70,6 +86,36 @@ _ERROR: Final = re.compile("rror|xception|nvalid")
 _DRIVER_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 _EXECUTOR_OPTIONS: Final = "spark.executor.defaultJavaOptions"
 _USER_DRIVER_OPTIONS: Final = frozenset({_DRIVER_OPTIONS, "spark.driver.extraJavaOptions"})
+
+
+@dataclass(frozen=True)
+class ContextApplication(Application):
+    """A context of this process."""
+
+    context: SparkContext
+
+    def setting(self, name: str) -> str | None:
+        """Return the value of a setting, which the JVM has."""
+        with self.failures():
+            value: str | None = self.context.getConf().get(name)
+        return value
+
+    def failures(self) -> AbstractContextManager[None]:
+        """Return a context that turns failures into reasons."""
+        return executor_failures(self.context)
+
+    def end_jobs(self) -> None:
+        """End the jobs, with the JVM unless it is spark-submit's."""
+        end_jobs(self.context)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the JVM has ended."""
+        return has_ended(self.context)
+
+    def measure_trials(self, ledgers: Ledgers, unit_records: int) -> MeasuredTrials:
+        """Measure each trial; large tables stay with Spark until they are fetched."""
+        return measure_trials(self.context, ledgers, unit_records)
 
 
 @contextmanager

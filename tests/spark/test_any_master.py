@@ -29,6 +29,7 @@ from ackbench.infra.jvm.startup_cache import quote_java_options, spark_startup_c
 from ackbench.infra.machine.home import REPOSITORY
 from ackbench.spark_jobs.measure import measure_in
 from ackbench.spark_jobs.rehearse import rehearsal_trials
+from ackbench.spark_jobs.session import ContextApplication
 
 RECORDS = 2_000
 
@@ -117,7 +118,7 @@ def installation(
         trial.plant(sweep)
     with object_store(folder / "store") as store:
         uri = store.upload(sweep)
-        measure_in(spark, str(sweep))
+        measure_in(ContextApplication(spark), str(sweep))
         local = {path.name: path.read_bytes() for path in (sweep / "results").iterdir()}
         cached = spark_startup_cache(SET_UP.cache, JAVA_OPTIONS).options
         yield Installation(

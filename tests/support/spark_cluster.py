@@ -1,7 +1,7 @@
-"""A standalone Spark cluster for tests: a master and two workers of the package pyspark.
+"""A standalone Spark cluster for tests, and a Connect server, both of the package pyspark.
 
-Each worker offers one core and 2 GiB. Everything listens on loopback, and logs and files are in the
-caller's folder.
+The cluster has a master and two workers, each with one core and 2 GiB. Everything listens on
+loopback, and logs and files are in the caller's folder.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -131,6 +132,53 @@ def spark_cluster(
         yield SparkCluster(master, page, tuple(worker.pid for worker in workers))
 
 
+@contextmanager
+def connect_server(folder: Path, python: str | Path) -> Iterator[str]:
+    """Start a server of Spark Connect with a local master; yield its URL, `sc://127.0.0.1:PORT`.
+
+    Args:
+        folder: the folder of its log and files; created if it is missing.
+        python: of its tasks.
+
+    Raises:
+        WaitTimeout: it did not listen in time; see the log.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        reservation = reserve_ports(1)
+        stack.callback(reservation.release)
+        (port,) = reservation.ports
+        settings = {
+            "spark.connect.grpc.binding.address": LOOPBACK,
+            "spark.connect.grpc.binding.port": port,
+            "spark.driver.host": LOOPBACK,
+            "spark.ui.enabled": "false",
+        }
+        environment = _environment(folder, {"PYSPARK_PYTHON": str(python)})
+        command = [
+            f"{environment['SPARK_HOME']}/bin/spark-submit",
+            *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
+            *("--master", "local[2]"),
+            *(f"--conf={name}={value}" for name, value in settings.items()),
+            f"--driver-java-options={_JAVA_OPTIONS}",
+        ]
+        with _process(command, environment, folder / "server.log"):
+            wait_until(
+                lambda: _is_listening(port),
+                awaiting=f"the Connect server, see {folder}/server.log",
+                timeout_s=START_TIMEOUT_S,
+            )
+            yield f"sc://{LOOPBACK}:{port}"
+
+
+def _is_listening(port: int) -> bool:
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=5):
+            return True
+    except OSError:
+        return False
+
+
 def _environment(folder: Path, further: Mapping[str, str]) -> dict[str, str]:
     inherited = {name: text for name, text in os.environ.items() if not name.startswith("SPARK_")}
     return {
@@ -157,6 +205,15 @@ def _daemon(
         *("--host", LOOPBACK, "--port", port, "--webui-port", page_port),
         *further,
     ]
+    with _process(command, environment, log) as process:
+        yield process
+
+
+@contextmanager
+def _process(
+    command: list[str], environment: Mapping[str, str], log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process of Spark, and stop it and its children when the context ends."""
     with log.open("ab") as output:
         process = spawn_dying_with_parent(
             command, env=environment, stdout=output, stderr=subprocess.STDOUT, cwd=log.parent

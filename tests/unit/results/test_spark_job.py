@@ -103,14 +103,14 @@ def test_master_and_settings_of_the_command_line_reach_the_job(
     for variable in (spark_job.MASTER_VARIABLE, spark_job.SETTINGS_VARIABLE):
         monkeypatch.setenv(variable, "")  # restored after the test
     sweep = plant_sweep(Home(tmp_path), PlantedTrial("000-planted", [PlantedAttempt(0, 0)]))
-    command = ("measure", sweep.sweep_id, "--master", "sc://host", "--conf", "spark.a=1")
+    command = ("measure", sweep.sweep_id, "--master", "mesos://host", "--conf", "spark.a=1")
     refused = ackbench(*command)
     assert refused.exit_code == 2
-    assert refused.output.startswith("ackbench: master sc://host: Spark Connect is not supported")
+    assert refused.output.startswith("ackbench: master mesos://host: Spark has no such master")
     assert len(refused.output.splitlines()) == 1
     assert not sweep.results.exists()
-    assert os.environ[spark_job.MASTER_VARIABLE] == "sc://host"  # as a DAG's tasks inherit it
-    assert spark_job._spark_arguments() == ["--master=sc://host", "--conf=spark.a=1"]
+    assert os.environ[spark_job.MASTER_VARIABLE] == "mesos://host"  # as a DAG's tasks inherit it
+    assert spark_job._spark_arguments() == ["--master=mesos://host", "--conf=spark.a=1"]
 
 
 @pytest.mark.parametrize("setting", ["spark.a", "executor.memory=2g"])

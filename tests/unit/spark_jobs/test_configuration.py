@@ -45,10 +45,25 @@ def test_masters_without_an_address_are_not_contacted(master: str) -> None:
     assert is_local(master) == master.startswith("local")
 
 
-def test_spark_connect_is_refused() -> None:
-    """The message names the masters that Spark's executors can be reached through."""
-    with pytest.raises(SparkSetupError, match=r"^master sc://host: Spark Connect .*spark://HOST"):
-        check_master("sc://host")
+@pytest.mark.parametrize("master", ["sc://", "sc://:15002", "sc://host:port"])
+def test_a_connect_server_needs_a_host_and_a_port(master: str) -> None:
+    """Nothing is contacted."""
+    with pytest.raises(SparkSetupError, match=r"give host and port, as in sc://HOST:15002"):
+        check_master(master)
+
+
+def test_a_token_in_the_address_of_a_connect_server_is_refused_and_not_shown() -> None:
+    """The address is in messages and in the environment of each task."""
+    with pytest.raises(SparkSetupError) as refused:
+        check_master("sc://host:1/;use_ssl=true;token=hidden")
+    assert "SPARK_CONNECT_AUTHENTICATE_TOKEN" in str(refused.value)
+    assert "hidden" not in str(refused.value)
+
+
+def test_a_connect_server_that_does_not_answer_is_refused_with_its_url() -> None:
+    """PySpark would try for ten minutes."""
+    with pytest.raises(SparkSetupError, match=r"server sc://127\.0\.0\.1:1 does not answer"):
+        check_master("sc://127.0.0.1:1")
 
 
 @pytest.mark.parametrize("master", ["http://host:8080", "mesos://host:5050", "local[2", "host"])

@@ -1,0 +1,197 @@
+"""The measuring job on a session of Spark Connect, which has neither a context nor RDDs.
+
+The plan is a DataFrame with a row per unit. A task measures its units (`mapInArrow`), the measures
+of a trial go through a shuffle, in pieces, to one task that adds them up (`applyInArrow`), and the
+trial's tables come back compressed. This process holds those of all trials, which are small: the
+number of their rows is bounded, whatever that of the records.
+
+The server's Python needs numpy, pyarrow and pydantic, as an executor does; the session sends the
+job's code.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from typing import Any, Final
+
+import pyarrow as pa
+import pyspark
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from ackbench.spark_jobs.application import Application
+from ackbench.spark_jobs.configuration import (
+    ContextRequest,
+    SparkJobError,
+    SparkSetupError,
+    check_master,
+)
+from ackbench.spark_jobs.distribution import MeasuredTrials, merged_outcomes, unit_pieces
+from ackbench.spark_jobs.executors import explain_failure, last_error, write_package
+from ackbench.spark_jobs.io.ledgers import Ledgers
+from ackbench.spark_jobs.io.transport import Piece
+from ackbench.spark_jobs.io.units import split
+from ackbench.spark_jobs.python_daemon import allow_pandas
+
+OWN_SETTINGS: Final = "spark.ackbench."
+"""These are the job's; a server refuses what it does not know."""
+_TASKS: Final = 1000
+"""The most tasks; each measures one unit after the other."""
+_UNITS: Final = pa.schema([("number", pa.int64()), ("unit", pa.binary())])
+_PIECES: Final = pa.schema(
+    [
+        ("trial_id", pa.string()),
+        ("value", pa.int64()),
+        ("number", pa.int64()),
+        ("pieces", pa.int64()),
+        ("data", pa.binary()),
+    ]
+)
+_OUTCOMES: Final = pa.schema([("outcome", pa.binary())])
+_PIECES_DDL: Final = "trial_id string, value long, number long, pieces long, data binary"
+_OUTCOMES_DDL: Final = "outcome binary"
+
+
+@dataclass(frozen=True)
+class ConnectApplication(Application):
+    """A session of a Connect server."""
+
+    session: SparkSession
+    master: str
+    settings: dict[str, str]
+    """Of the job."""
+
+    def setting(self, name: str) -> str | None:
+        """Return the value of one of the job's settings."""
+        return self.settings.get(name)
+
+    def failures(self) -> AbstractContextManager[None]:
+        """Return a context that turns failures of the server into reasons."""
+        return _failures(self.master)
+
+    def end_jobs(self) -> None:
+        """Interrupt what the session has begun."""
+        self.session.interruptAll()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the session was closed or the server ended it."""
+        return bool(self.session.is_stopped)  # type: ignore[attr-defined]  # of Connect's alone
+
+    def measure_trials(self, ledgers: Ledgers, unit_records: int) -> MeasuredTrials:
+        """Measure each trial."""
+        units = split(ledgers.trials, unit_records)
+        if not units:
+            return MeasuredTrials()
+        numbered = [
+            {"number": number, "unit": pickle.dumps(unit)} for number, unit in enumerate(units)
+        ]
+        outcomes = (
+            self.session.createDataFrame(pa.Table.from_pylist(numbered, _UNITS))
+            .repartition(min(len(units), _TASKS))
+            .mapInArrow(partial(pieces_of_units, ledgers.location), _PIECES_DDL)
+            .groupBy("trial_id")
+            .applyInArrow(outcome_of_trial, _OUTCOMES_DDL)
+            .toArrow()
+        )
+        found = map(pickle.loads, outcomes["outcome"].to_pylist())
+        return MeasuredTrials(sorted(found, key=attrgetter("trial_id")))
+
+
+def pieces_of_units(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Measure units, in a task, and yield their measures in pieces.
+
+    Args:
+        location: of the sweep.
+        batches: `number` and `unit`, pickled by this session.
+    """
+    for batch in batches:
+        for row in batch.to_pylist():
+            unit = pickle.loads(row["unit"])  # noqa: S301 - this session's own
+            for trial_id, piece in unit_pieces(location, row["number"], unit):
+                yield pa.RecordBatch.from_pylist(
+                    [{"trial_id": trial_id, **piece._asdict()}], _PIECES
+                )
+
+
+def outcome_of_trial(pieces: pa.Table) -> pa.Table:
+    """Return the outcome of a trial, in a task, from the pieces of all its units."""
+    (outcome,) = merged_outcomes((row.pop("trial_id"), Piece(**row)) for row in pieces.to_pylist())
+    return pa.Table.from_pylist([{"outcome": pickle.dumps(outcome)}], _OUTCOMES)
+
+
+@contextmanager
+def connect_session(master: str, request: ContextRequest) -> Iterator[ConnectApplication]:
+    """Begin a session, and end it with the context.
+
+    Args:
+        master: `sc://HOST:PORT`; a token is in the variable SPARK_CONNECT_AUTHENTICATE_TOKEN.
+        request: its settings, and the folder for what is sent.
+
+    Raises:
+        SparkSetupError: the server does not answer, is of another version, or refuses a setting.
+    """
+    check_master(master)
+    allow_pandas()  # PySpark's client needs it
+    request.work.mkdir(parents=True, exist_ok=True)
+    own = {key: text for key, text in request.settings.items() if key.startswith(OWN_SETTINGS)}
+    with _failures(master):
+        session = _begin(master)
+    try:
+        _set(session, {key: request.settings[key] for key in request.settings.keys() - own.keys()})
+        with _failures(master):
+            package = request.work / "ackbench.zip"
+            write_package(package)
+            session.addArtifacts(str(package), pyfile=True)
+        yield ConnectApplication(session, master, own)
+    finally:
+        session.stop()
+
+
+def _begin(master: str) -> SparkSession:
+    try:
+        builder: Any = SparkSession.builder.remote(master)
+        session: SparkSession = builder.create()
+    except ImportError as error:
+        raise SparkSetupError(
+            f"Spark Connect needs further packages ({error}): install ackbench[connect]"
+        ) from None
+    server, client = session.version, pyspark.__version__
+    if server.partition(".")[0] != client.partition(".")[0]:
+        session.stop()
+        raise SparkSetupError(
+            f"the server {master} is Spark {server}, and this is PySpark {client}: both have to be "
+            "of the same major version"
+        )
+    return session
+
+
+def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
+    """Set a session's settings; its builder would only warn of one that the server refuses."""
+    for key, text in settings.items():
+        try:
+            session.conf.set(key, text)
+        except PySparkException as error:
+            raise SparkSetupError(
+                f"the server refuses --conf {key}={text}: {last_error(str(error))}"
+            ) from None
+
+
+@contextmanager
+def _failures(master: str) -> Iterator[None]:
+    """Turn an error of the server or of a task into one line."""
+    try:
+        yield
+    except PySparkException as error:
+        text = str(error)
+        reason = explain_failure(text, master, "python of the server")
+        if reason:
+            raise SparkSetupError(reason) from None
+        failure = SparkJobError(last_error(text))
+        failure.add_note(text)
+        raise failure from None
