@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Column,
     )
     from ackbench.infra.errors import AckbenchError
+    from ackbench.spark_jobs.data_source import SparkSource
 
 __all__ = [
     "CELL_COLUMNS",
@@ -32,6 +33,7 @@ __all__ = [
     "VERDICT_COLUMNS",
     "AckbenchError",
     "Column",
+    "SparkSource",
     "Sweep",
     "compare",
     "history",
@@ -53,6 +55,10 @@ def __getattr__(name: str) -> Any:
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "SparkSource":
+        from ackbench.spark_jobs import data_source
+
+        return data_source.SparkSource
     from ackbench.infra import errors
     from ackbench.infra.start import READ_PACKAGES
 

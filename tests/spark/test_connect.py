@@ -9,10 +9,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 from support.spark_cluster import connect_server
 
+import ackbench
 from ackbench.spark_jobs.measure import measure_in
 from ackbench.spark_jobs.rehearse import rehearsal_trials
 from ackbench.spark_jobs.session import ContextApplication
@@ -69,6 +72,16 @@ def test_the_results_are_those_of_a_local_master_to_the_byte(
     ran = measure(sweep, server, *settings)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert results_of(sweep) == local
+
+
+def test_a_session_of_the_server_reads_ledgers_as_tables(server: str, sweep: Path) -> None:
+    """By the format that it has registered; the server's Python has this package."""
+    session = SparkSession.builder.remote(server).create()
+    session.dataSource.register(ackbench.SparkSource)
+    log = session.read.format("ackbench").option("table", "log").load(str(sweep))
+    rows = sum(pq.read_metadata(file).num_rows for file in sweep.glob("trials/*/log.parquet"))
+    assert log.count() == rows
+    session.stop()
 
 
 def test_an_altered_ledger_is_one_line_and_the_results_stay(server: str, tmp_path: Path) -> None:
