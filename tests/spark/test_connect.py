@@ -12,16 +12,21 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
 from support.spark_cluster import connect_server
 
-import ackbench
 from ackbench.spark_jobs.measure import measure_in
 from ackbench.spark_jobs.rehearse import rehearsal_trials
 from ackbench.spark_jobs.session import ContextApplication
 
 pytestmark = pytest.mark.further
 RECORDS = 2_000
+COUNT = """
+import sys, ackbench
+from pyspark.sql import SparkSession
+session = SparkSession.builder.remote(sys.argv[1]).create()
+session.dataSource.register(ackbench.SparkSource)
+print(session.read.format("ackbench").option("table", "log").load(sys.argv[2]).count())
+"""
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +81,10 @@ def test_the_results_are_those_of_a_local_master_to_the_byte(
 
 def test_a_session_of_the_server_reads_ledgers_as_tables(server: str, sweep: Path) -> None:
     """By the format that it has registered; the server's Python has this package."""
-    session = SparkSession.builder.remote(server).create()
-    session.dataSource.register(ackbench.SparkSource)
-    log = session.read.format("ackbench").option("table", "log").load(str(sweep))
+    command = [sys.executable, "-c", COUNT, server, str(sweep)]
+    counted = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     rows = sum(pq.read_metadata(file).num_rows for file in sweep.glob("trials/*/log.parquet"))
-    assert log.count() == rows
-    session.stop()
+    assert int(counted) == rows
 
 
 def test_an_altered_ledger_is_one_line_and_the_results_stay(server: str, tmp_path: Path) -> None:
