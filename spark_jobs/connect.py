@@ -161,14 +161,17 @@ def _begin(master: str) -> SparkSession:
         raise SparkSetupError(
             f"Spark Connect needs further packages ({error}): install ackbench[connect]"
         ) from None
-    server, client = session.version, pyspark.__version__
-    if server.partition(".")[0] != client.partition(".")[0]:
+    if reason := why_incompatible(session.version, pyspark.__version__):
         session.stop()
-        raise SparkSetupError(
-            f"the server {master} is Spark {server}, and this is PySpark {client}: both have to be "
-            "of the same major version"
-        )
+        raise SparkSetupError(f"the server {master} {reason}")
     return session
+
+
+def why_incompatible(server: str, client: str) -> str | None:
+    """Return why a server cannot run what PySpark sends; `None`: it can."""
+    if server.partition(".")[0] == client.partition(".")[0]:
+        return None
+    return f"is Spark {server}, and PySpark is {client}: both have to be of the same major version"
 
 
 def _set(session: SparkSession, settings: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.planning.clients.rules import ClientRules, rules_of
 from ackbench.experiments.planning.settings import CellSettings
-from ackbench.experiments.planning.workload import TRANSACTIONAL_ID
+from ackbench.experiments.planning.workload import PRODUCER_TRANSACTIONAL_ID
 from ackbench.experiments.sweep.plan import PassedSettings
 from ackbench.experiments.trial.clients.librdkafka.library import (
     MEMBERS_NEED,
@@ -109,7 +109,7 @@ def _refusal(rules: ClientRules, settings: CellSettings, producer: Mapping[str, 
     refusal = _needs_newer(rules, settings) or rules.refusal(producer)
     workload = settings.workload
     if refusal is None and workload.copies and workload.commits == "within":
-        return rules.refusal(copier_settings(producer, TRANSACTIONAL_ID))
+        return rules.refusal(copier_settings(producer, PRODUCER_TRANSACTIONAL_ID))
     return refusal
 
 

@@ -60,14 +60,17 @@ def refuse_invalid_workload(
 # Transactions
 
 
-TRANSACTIONAL_ID: Final = "ackbench"
+PRODUCER_TRANSACTIONAL_ID: Final = "ackbench"
 """Prefix: each producer appends its trial's topic and its own number."""
 _TRANSACTION_PROPERTIES: Final = frozenset({"transactional.id", "transaction.timeout.ms"})
 
 
 def add_transactional_id(producer: Mapping[str, str], workload: Workload) -> dict[str, str]:
     """Return the producer's properties, with a `transactional.id` if it uses transactions."""
-    return {**producer, **({"transactional.id": TRANSACTIONAL_ID} if workload.transactions else {})}
+    return {
+        **producer,
+        **({"transactional.id": PRODUCER_TRANSACTIONAL_ID} if workload.transactions else {}),
+    }
 
 
 def add_auto_commit(
