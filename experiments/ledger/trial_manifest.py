@@ -239,7 +239,8 @@ class TrialManifest(Frozen):
     """What else disturbed the trial, one sentence each, such as a broker that was killed by another
     program; such a trial is void."""
     hung_clients: tuple[str, ...] = ()
-    """The clients of which a call had not returned after its time-out, one sentence each."""
+    """The clients that did not end, or of which a call had not returned, after their time-outs; one
+    sentence each."""
     topic: str
     cluster_assignment: ClusterAssignment | None = None
     """`None`: not recorded, as for a trial outside a sweep."""

@@ -8,7 +8,6 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -330,7 +329,7 @@ def _manifest(
         seed=spec.seed,
         token=clients.token,
         status=evidence.status,
-        hung_clients=tuple(chain.from_iterable(group.hung for group in results.groups)),
+        hung_clients=results.hung,
         topic=clients.topic,
         kafka_version=spec.cluster.kafka_version,
         client=results.producers[0].version,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -106,6 +107,8 @@ class ClientResults:
     """Where partitions begin whose first records have expired; the others begin at 0."""
     replays: ReplayResult | None = None
     """`None`: the trial does not check its records' fields."""
+    hung: tuple[str, ...] = ()
+    """The clients that hung, one sentence each; they were killed."""
 
 
 @dataclass(frozen=True)
@@ -276,6 +279,10 @@ class TrialClients:
             crc_failed_offsets=final.crc_failed_offsets,
             begin_offsets=final.begin_offsets,
             replays=self._replay(final),
+            hung=(
+                *filter(None, (producer.hung for producer in self.producers)),
+                *chain.from_iterable(group.hung for group in groups),
+            ),
         )
 
     def tables(self, results: ClientResults) -> dict[str, pa.Table]:

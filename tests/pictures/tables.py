@@ -68,6 +68,8 @@ DOCUMENTS: Final[Mapping[Path, tuple[str, ...]]] = {
 _COMPARES: Final = "; "
 """Between what one release did and what the other one did, in a sentence of the answer."""
 _BELOW_TABLES: Final = ("in all cells: ", "guaranteed: ")
+_OF_THE_MACHINE: Final = ("warning: ", "overloaded: ")
+"""What the sign ~ in the tables says, trial by trial."""
 _LINKS: Final = ("report: ", "MLflow: ", "folder: ")
 """Lines that hold on the machine of the sweep only."""
 COLUMNS: Final = 100
@@ -134,10 +136,11 @@ def _shown(sweep: str, remarks: tuple[str, ...], *, compares: bool) -> Iterator[
     first = next(number for number, line in enumerate(lines) if line.startswith("fault: "))
     legend = next(number for number, line in enumerate(lines) if line.startswith(_BELOW_TABLES))
     below = [*takewhile(bool, lines[legend:])]
+    left_out = (*_LEGEND, *_LINKS, *_OF_THE_MACHINE)
     yield "```"
     yield from lines[first:legend]
     for line in below:
-        if line.startswith(remarks) and not line.startswith((*_LEGEND, *_LINKS)):
+        if line.startswith(remarks) and not line.startswith(left_out):
             yield from wrap_line(line, SHOW_COLUMNS, "  ")
     if compares:
         answer = lines[legend + len(below) + 1 :]
@@ -149,9 +152,10 @@ def _shown(sweep: str, remarks: tuple[str, ...], *, compares: bool) -> Iterator[
 def _output(*arguments: str) -> str:
     environment = {**os.environ, "COLUMNS": str(SHOW_COLUMNS)}
     command = [str(COMMAND), *arguments]
-    return subprocess.run(
-        command, check=True, capture_output=True, text=True, env=environment
-    ).stdout
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    if ran.returncode:
+        raise SystemExit(ran.stderr.strip())
+    return ran.stdout
 
 
 if __name__ == "__main__":

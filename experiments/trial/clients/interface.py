@@ -72,6 +72,9 @@ class ClientIdentity(Protocol):
 class Producer(TrialClient, ClientIdentity, Protocol):
     """A producer in its own process, which ends with the producer's context."""
 
+    hung: str | None
+    """How its client hung, in a sentence, and was killed; `None`: it did not."""
+
     def wait_ready(self) -> None:
         """Wait until the producer is warm and only needs `begin` to send.
 

@@ -93,6 +93,9 @@ class ProducerProcess(ClientProcess):
     can be restarted: its attempts are in a mapped file.
     """
 
+    hung: str | None = None
+    """That it is not done in time is an error: this project's own loop settles each record."""
+
     def __init__(self, job: ProducerJob) -> None:
         self.job, self._began_ns, self._is_abandoned = job, 0, False
         self._ledger = AttemptsFile.create(job.ledger, job.records)

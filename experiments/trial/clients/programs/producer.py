@@ -47,7 +47,7 @@ from ackbench.experiments.trial.clients.record.layout import (
 from ackbench.experiments.trial.clients.settings.security import java_connection_settings
 from ackbench.experiments.trial.events.clock import ahead_of_wall_ns
 from ackbench.experiments.trial.events.journal import Event
-from ackbench.infra.errors import HarnessError
+from ackbench.infra.errors import HarnessError, WaitTimeout
 from ackbench.infra.process.waiting import wait_until
 
 BEGIN_TIMEOUT_S: Final = 30.0
@@ -69,6 +69,7 @@ class VerifiableProducer(VerifiableProgram):
 
     def __init__(self, job: ProducerJob, dialect: Dialect) -> None:
         self.job, self._acked = job, 0
+        self.hung: str | None = None
         self._warm_up_records = warm_up_records(job.rate_records_per_s)
         super().__init__(
             f"producer {job.producer}",
@@ -129,10 +130,23 @@ class VerifiableProducer(VerifiableProgram):
     def wait_done(self, timeout_s: float) -> ProducerSummary:
         """Wait until the process has exited; it first waits until every record is settled.
 
+        One that reports nothing for all of the time hangs: it is killed, and what it has not
+        reported is unknown.
+
         Raises:
-            HarnessError: it exited with an error, or not in time, or reports what cannot be.
+            HarnessError: it exited with an error, reports what cannot be, or was late with reports.
         """
-        self.wait_for_exit(timeout_s)
+        reported_bytes = self.output.stat().st_size
+        try:
+            self.wait_for_exit(timeout_s)
+        except WaitTimeout:
+            if self.output.stat().st_size > reported_bytes:
+                raise
+            self.kill()
+            self.hung = (
+                f"{self.name}: it neither reported a record nor exited in the {timeout_s:.0f} s "
+                f"after the last record was due"
+            )
         if self._dialect.reports_once:
             lines = parse_lines(self.output.read_bytes(), *_REPORTS)
             if problem := report_problem(lines, self._schedule()):
