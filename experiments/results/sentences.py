@@ -181,7 +181,8 @@ def _(statement: CertaintyStatement) -> Iterator[Sentence]:
     """Yield how sure the answer is, by the cell with the fewest trials."""
     fewest = statement.fewest_trials
     if fewest == 1:
-        yield _plain("One trial per cell shows what can happen, not how often")
+        trials = "One trial per cell" if statement.most_trials == 1 else "A cell with one trial"
+        yield _plain(f"{trials} shows what can happen, not how often")
     else:
         most = share(0, fewest).interval.high
         yield _plain(

@@ -137,9 +137,10 @@ class ControlNotCleanStatement:
 
 @dataclass(frozen=True)
 class CertaintyStatement:
-    """The number of trials of the cell with the fewest."""
+    """The number of trials of the cells with the fewest and the most."""
 
     fewest_trials: int
+    most_trials: int
 
 
 Statement = (
@@ -172,8 +173,8 @@ def statements(results: SweepResults) -> tuple[Statement, ...]:
         *observations(measured),
         *set_aside_statements(results),
         *(one for one in verdicts if one.verdict is not Verdict.VIOLATED),
-        CertaintyStatement(min(len(judged) for _, judged in measured))
-        if measured
+        CertaintyStatement(min(trials), max(trials))
+        if (trials := [len(judged) for _, judged in measured])
         else _nothing_measured(results),
     )
 

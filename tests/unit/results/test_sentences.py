@@ -133,7 +133,7 @@ def test_clients_that_hung_come_before_what_was_observed_void_trials_included() 
 @pytest.mark.parametrize(
     ("repeats", "sentence"),
     [
-        (1, ONCE),
+        (1, "A cell with one trial shows what can happen, not how often."),
         (
             5,
             (
@@ -147,6 +147,14 @@ def test_the_last_sentence_says_how_sure_the_answer_is(repeats: int, sentence: s
     """It is that of the cell with the fewest trials."""
     fewer = replace(LOSING, lost=LOSING.lost[:repeats], copies=LOSING.copies[:repeats])
     assert answer(SAFE, fewer)[-1] == sentence
+
+
+def test_where_each_cell_has_one_trial_it_is_said_of_all() -> None:
+    """Not of a sweep of which one cell lacks trials."""
+    once = [
+        replace(truth, lost=truth.lost[:1], copies=truth.copies[:1]) for truth in (SAFE, LOSING)
+    ]
+    assert answer(*once)[-1] == ONCE
 
 
 def test_violations_come_first(says: Says) -> None:
