@@ -10,6 +10,7 @@ they are under load.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Final
@@ -51,6 +52,8 @@ from ackbench.infra.errors import HarnessError, WaitTimeout
 from ackbench.infra.process.waiting import wait_until
 
 BEGIN_TIMEOUT_S: Final = 30.0
+SILENT_S: Final = 60.0
+"""After all of its records were due, a client that goes on retries one more often than that."""
 _POLL_INTERVAL_S: Final = 0.005
 _REFUSED: Final = "AuthorizationException"
 """Ends the names of Kafka's exceptions for a missing permission."""
@@ -130,22 +133,22 @@ class VerifiableProducer(VerifiableProgram):
     def wait_done(self, timeout_s: float) -> ProducerSummary:
         """Wait until the process has exited; it first waits until every record is settled.
 
-        One that reports nothing for all of the time hangs: it is killed, and what it has not
+        One that then has reported nothing for `SILENT_S` hangs: it is killed, and what it has not
         reported is unknown.
 
         Raises:
             HarnessError: it exited with an error, reports what cannot be, or was late with reports.
         """
-        reported_bytes = self.output.stat().st_size
         try:
             self.wait_for_exit(timeout_s)
         except WaitTimeout:
-            if self.output.stat().st_size > reported_bytes:
+            silent_s = time.time() - self.output.stat().st_mtime
+            if silent_s < SILENT_S:
                 raise
             self.kill()
             self.hung = (
-                f"{self.name}: it neither reported a record nor exited in the {timeout_s:.0f} s "
-                f"after the last record was due"
+                f"{self.name}: {timeout_s:.0f} s after its last record was due it had not exited, "
+                f"and had reported no record for {silent_s:.0f} s"
             )
         if self._dialect.reports_once:
             lines = parse_lines(self.output.read_bytes(), *_REPORTS)

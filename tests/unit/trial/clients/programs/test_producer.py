@@ -64,14 +64,17 @@ def wait_reported(program: VerifiableProducer) -> None:
         program.acked_records()
 
 
-def test_a_producer_that_reports_nothing_and_does_not_exit_hangs(tmp_path: Path) -> None:
+def test_a_producer_that_reports_nothing_and_does_not_exit_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is killed, the trial goes on, and its later records are no attempts that are known."""
+    monkeypatch.setattr("ackbench.experiments.trial.clients.programs.producer.SILENT_S", 0.3)
     with producer(tmp_path, goes_on=False) as program:
         wait_reported(program)
         summary = program.wait_done(0.5)
         assert program.has_exited()
     assert program.hung is not None
-    assert program.hung.startswith("producer 0: it neither reported a record nor exited in the ")
+    assert program.hung.startswith("producer 0: 0 s after its last record was due it had not ")
     assert summary.records == RECORDS
     assert program.attempts(LOG.empty_table())["outcome"].to_pylist() == ["acked"] * ACKED
 
