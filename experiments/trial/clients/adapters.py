@@ -54,6 +54,8 @@ class Adapter(Frozen):
     """The producer's properties that the library has, with its own defaults; empty: none."""
     consumer: dict[str, str] = Field(default_factory=dict)
     """The same of the consumer."""
+    leader_lookup_ms: float = 0
+    """How much later than Java's client it may ask for a new leader, whatever its settings."""
 
 
 @cache  # the files belong to the installation

@@ -15,6 +15,7 @@ from ackbench.experiments.sweep.plan import (
 )
 from ackbench.experiments.sweep.retention import Retention, resolve_retention
 from ackbench.experiments.sweep.workload import AutoOffsetReset, Commit, GroupMembers
+from ackbench.experiments.trial.clients.adapters import Adapter
 from ackbench.experiments.trial.clients.settings.group_members import AUTO_OFFSET_STORE
 from ackbench.experiments.trial.clients.settings.kinds import client_choice, request_timeout_ms
 from ackbench.experiments.trial.clients.settings.librdkafka import is_true
@@ -65,6 +66,7 @@ class Circumstances(Frozen):
     """How much later than a Java client this client may learn of a new leader.
 
     While a broker is down, librdkafka requests metadata once a second, and may skip one response.
+    franz-go does at most once in 5 s (`kgo.MetadataMinAge`).
     """
     nodes: int
     """Brokers."""
@@ -289,12 +291,13 @@ def has_group(circumstances: Circumstances) -> bool:
 
 def circumstances_of(spec: TrialSpec) -> Circumstances:
     """Return the circumstances of a planned trial: its settings over the defaults."""
-    client = client_choice(spec).producer_settings(spec.producer)
+    choice = client_choice(spec)
+    client = choice.producer_settings(spec.producer)
     node, members = spec.cluster.settings(), spec.workload.of_members or GroupMembers()
     return Circumstances(
         client=spec.client,
         **_of_cluster(spec.cluster),
-        **_of_client(client),
+        **_of_client(client, choice.adapter),
         socket_timeout_ms=request_timeout_ms(spec),
         **_of_topic(spec.topic, node),
         **_of_nodes(node),
@@ -352,7 +355,7 @@ def _of_cluster(cluster: ClusterNeed) -> dict[str, str | int]:
     }
 
 
-def _of_client(client: Mapping[str, str]) -> dict[str, str | float | bool]:
+def _of_client(client: Mapping[str, str], adapter: Adapter | None) -> dict[str, str | float | bool]:
     return {
         "acks": "all" if client["acks"] == "-1" else client["acks"],
         "idempotent": is_true(client["enable.idempotence"]),
@@ -362,7 +365,9 @@ def _of_client(client: Mapping[str, str]) -> dict[str, str | float | bool]:
         "delivery_timeout_ms": client["delivery.timeout.ms"],
         "connection_setup_timeout_ms": client["socket.connection.setup.timeout.ms"],
         "retry_backoff_max_ms": client["retry.backoff.max.ms"],
-        "leader_lookup_ms": _leader_lookup_ms(client.get(_REFRESH)),
+        "leader_lookup_ms": max(
+            _leader_lookup_ms(client.get(_REFRESH)), adapter.leader_lookup_ms if adapter else 0
+        ),
     }
 
 

@@ -53,7 +53,7 @@ from ackbench.infra.process.waiting import wait_until
 
 BEGIN_TIMEOUT_S: Final = 30.0
 SILENT_S: Final = 60.0
-"""After all of its records were due, a client that goes on retries one more often than that."""
+"""After its last record was due, and the fault is healed, a client settles one more often."""
 _POLL_INTERVAL_S: Final = 0.005
 _REFUSED: Final = "AuthorizationException"
 """Ends the names of Kafka's exceptions for a missing permission."""

@@ -238,6 +238,25 @@ def test_librdkafka_looks_up_a_leader_once_a_second_or_at_its_refresh_interval(
     )
 
 
+def test_franz_go_asks_for_a_leader_at_most_once_in_five_seconds() -> None:
+    """So a heal 6 s after the crash may come before its failover; that of others does not."""
+    crash = FaultRequest(kind="group-coordinator-crash", parameters={"restart_after_s": 6.0})
+    nodes = ClusterNeed(
+        kafka_version="4.3.1", controllers=3, broker={"broker.session.timeout.ms": "3000"}
+    )
+    franz_go, sarama = (
+        circumstances_of(_spec(client=client, fault=crash, cluster=nodes))
+        for client in ("franz-go", "sarama")
+    )
+    assert franz_go.leader_lookup_ms == 5000
+    assert sarama.leader_lookup_ms == 0
+    guaranteed = [
+        {clause.guarantee: clause.guaranteed for clause in clauses_of(found)}[AVAILABILITY]
+        for found in (franz_go, sarama)
+    ]
+    assert guaranteed == [False, True]
+
+
 def test_with_zookeeper_the_zookeeper_session_is_the_broker_session() -> None:
     """The next controller starts when the session of the old one has expired."""
     cluster = ClusterNeed(
