@@ -61,7 +61,7 @@ _CONTROLS: Final = ("~ ", "VIOLATED ", "HUNG", "control (no fault): ", "positive
 DOCUMENTS: Final[Mapping[Path, tuple[str, ...]]] = {
     _DOCS / "what-breaks-what.md": ("",),
     _DOCS / "what-each-client-loses.md": ("",),
-    _DOCS / "what-groups-repeat.md": (*_CONTROLS, "failed: ", "refused: ", "unknown: "),
+    _DOCS / "what-groups-repeat.md": (*_CONTROLS, "failed: ", "refused: "),
     _DOCS / "bugs.md": _CONTROLS,
 }
 """And how the remarks begin that stand below their tables."""
