@@ -41,7 +41,7 @@ def node_name(node: int) -> str:
 
 
 def is_node(process: str) -> bool:
-    """Whether a process has the name of a node's."""
+    """Return whether the name of a process is that of a node."""
     return process.partition(" ")[0] == _NODE
 
 

@@ -73,7 +73,7 @@ class Producer(TrialClient, ClientIdentity, Protocol):
     """A producer in its own process, which ends with the producer's context."""
 
     hung: str | None
-    """How its client hung, in a sentence, and was killed; `None`: it did not."""
+    """The sentence that its client hung and was killed; `None`: it did not hang."""
 
     def wait_ready(self) -> None:
         """Wait until the producer is warm and only needs `begin` to send.
