@@ -106,10 +106,9 @@ def stalls_of(manifest: TrialManifest, events: pa.Table) -> TrialStalls:
         manifest: of the trial.
         events: of the schema `experiments.ledger.schema.EVENTS`.
     """
-    noted, sampled = (
-        events.filter(pc.field("kind") == kind)["detail"].to_pylist()
-        for kind in (STALLED, STALLS_SAMPLED)
-    )
+    noted = events.filter(pc.field("kind") == STALLED)["detail"].to_pylist()
+    sampled = events.filter(pc.field("kind") == STALLS_SAMPLED).select(["at_ns", "detail"])
+    _, last = max(zip(*sampled.to_pydict().values(), strict=True), default=(0, None))
     stalls = sorted(
         map(Stall.model_validate_json, noted),
         key=lambda stall: (stall.began_ns, stall.model_dump_json()),
@@ -119,7 +118,7 @@ def stalls_of(manifest: TrialManifest, events: pa.Table) -> TrialStalls:
     ]
     return TrialStalls(
         tuple(stalls),
-        sampling=StallSampling.model_validate_json(sampled[-1]) if sampled else None,
+        sampling=None if last is None else StallSampling.model_validate_json(last),
         producer=reduce(Spans.__and__, producers) if producers else Spans(),
         any_producer=reduce(Spans.__or__, producers, Spans()),
         consumer=_spans_of(stalls, CONSUMER),

@@ -243,8 +243,10 @@ def _unavailability(stored: PlantedTrial) -> dict[str, Count]:
 
 def _cpu(trial: PlantedTrial) -> dict[str, Count]:
     """Return the CPU time of all producers and of all nodes; null if one of them is unknown."""
-    sampled = [json.loads(event.detail) for event in trial.events if event.kind == "stalls_sampled"]
-    cpu_ns = sampled[-1]["cpu_ns"] if sampled else {}
+    sampled = [
+        (event.at_ns, event.detail) for event in trial.events if event.kind == "stalls_sampled"
+    ]
+    cpu_ns = json.loads(max(sampled)[1])["cpu_ns"] if sampled else {}
     producers = {f"producer {row.producer}" for row in trial.attempts}
     nodes = [taken for name, taken in cpu_ns.items() if name.startswith("node ")]
     return {

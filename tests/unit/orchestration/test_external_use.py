@@ -12,6 +12,7 @@ from ackbench.experiments.commands.clean import clean
 from ackbench.experiments.orchestration.clusters import destroy_all
 from ackbench.experiments.orchestration.external_use import note_use, noted_uses
 from ackbench.experiments.sweep.plan import ExternalAccess
+from ackbench.experiments.trial.clients.settings import security
 from ackbench.experiments.trial.faults.operations.noted_heals import (
     NotedHeal,
     note_heal,
@@ -25,11 +26,15 @@ UNSET = "ACKBENCH_TEST_PASSWORD_THAT_IS_NOT_SET"
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    """Return a home whose sweep has used a cluster that cannot be contacted without a variable."""
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Return a home whose sweep has used a cluster that cannot be contacted without a variable.
+
+    Its security is that of all later clients of this process: of this test's only.
+    """
+    monkeypatch.setattr(security, "_security_by_servers", {})
     home = Home(tmp_path)
-    security = {"security.protocol": "SASL_SSL", "sasl.password": f"${UNSET}"}
-    access = ExternalAccess(addresses="localhost:1", security=security)
+    properties = {"security.protocol": "SASL_SSL", "sasl.password": f"${UNSET}"}
+    access = ExternalAccess(addresses="localhost:1", security=properties)
     note_use(home, SWEEP, access)
     return home
 
