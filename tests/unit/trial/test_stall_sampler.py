@@ -222,7 +222,9 @@ def test_the_journal_says_that_stalls_were_looked_for() -> None:
 
 
 COMPUTES = "input()\nfor _ in range(3_000_000): pass\nprint(flush=True)\ninput()"
-"""When asked, takes more CPU time than a tick, says so, and waits."""
+"""When asked, takes several ticks of CPU time, says so, and waits."""
+TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
+"""What it does before it waits may end a tick."""
 
 
 @contextmanager
@@ -257,8 +259,7 @@ def test_the_cpu_time_that_a_client_took_before_the_load_does_not_count() -> Non
         with sampled(*clients) as (journal, sampler):
             compute(meanwhile)
             sampler.wait(1)
-    assert cpu_ns(journal)["before"] == 0
-    assert cpu_ns(journal)["meanwhile"] > 0
+    assert cpu_ns(journal)["before"] <= TICK_NS < cpu_ns(journal)["meanwhile"]
 
 
 def test_a_node_that_starts_again_counts_with_its_start(process: Process) -> None:
