@@ -12,6 +12,7 @@ import socket
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -29,7 +30,7 @@ _STANDALONE: Final = "spark://"
 CONNECT: Final = "sc://"
 _CONNECT_PORT: Final = 15002
 """The server's own default."""
-TOKEN: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the variable's name
+_TOKEN: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the variable's name
 """PySpark's variable with the token of a Connect server."""
 _OTHER_MASTER: Final = re.compile(r"yarn|k8s://.+|local-cluster\[.*\]")
 _PROPERTY: Final = re.compile(r"([^\s=:]+)\s*[=:\s]\s*(.*)")
@@ -58,6 +59,16 @@ class ContextRequest:
     """Further options of the driver's JVM, quoted as for a shell; the user's replace them."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """What the user sets for this run (`--conf`)."""
+
+    @cached_property
+    def user_settings(self) -> Mapping[str, str]:
+        """All that the user sets: `settings` replace those of spark-defaults.conf."""
+        return {**default_settings(), **self.settings}
+
+    @property
+    def named_master(self) -> str | None:
+        """The master that the user names anywhere; `None`: nowhere."""
+        return self.master or self.user_settings.get(MASTER)
 
 
 def parse_settings(texts: Iterable[str]) -> dict[str, str]:
@@ -144,7 +155,7 @@ def _check_connect(master: str) -> None:
     if parts.username or parts.password or "token=" in parts.path:
         raise SparkSetupError(
             f"master {CONNECT}{host}:{port}: it is shown and stored, so give the token in the "
-            f"variable {TOKEN}"
+            f"variable {_TOKEN}"
         )
     if reason := _why_refused(host, port):
         raise SparkSetupError(

@@ -27,12 +27,16 @@ from pyspark.sql import SparkSession
 from ackbench.spark_jobs.application import Application
 from ackbench.spark_jobs.configuration import (
     ContextRequest,
-    SparkJobError,
     SparkSetupError,
     check_master,
 )
 from ackbench.spark_jobs.distribution import MeasuredTrials, merged_outcomes, unit_pieces
-from ackbench.spark_jobs.executors import explain_failure, last_error, write_package
+from ackbench.spark_jobs.executors import (
+    explain_failure,
+    job_failure,
+    last_error,
+    write_package,
+)
 from ackbench.spark_jobs.io.ledgers import Ledgers
 from ackbench.spark_jobs.io.transport import Piece
 from ackbench.spark_jobs.io.units import split
@@ -145,9 +149,7 @@ def connect_session(master: str, request: ContextRequest) -> Iterator[ConnectApp
     try:
         _set(session, {key: request.settings[key] for key in request.settings.keys() - own.keys()})
         with _failures(master):
-            package = request.work / "ackbench.zip"
-            write_package(package)
-            session.addArtifacts(str(package), pyfile=True)
+            session.addArtifacts(str(write_package(request.work)), pyfile=True)
         yield ConnectApplication(session, master, own)
     finally:
         session.stop()
@@ -193,8 +195,4 @@ def _failures(master: str) -> Iterator[None]:
     except PySparkException as error:
         text = str(error)
         reason = explain_failure(text, master, "python of the server")
-        if reason:
-            raise SparkSetupError(reason) from None
-        failure = SparkJobError(last_error(text))
-        failure.add_note(text)
-        raise failure from None
+        raise job_failure(reason, text) from None

@@ -46,24 +46,14 @@ _KILLED_EXECUTOR: Final = re.compile(
 _NO_PROGRAM: Final = re.compile(r'Cannot run program "([^"]+)"')
 
 
-def send_package(context: SparkContext, work: Path) -> None:
-    """Send this package, and those it imports, to all executors of a cluster.
-
-    Args:
-        context: of a master that is not local.
-        work: a folder for the zip file.
-    """
+def write_package(work: Path) -> Path:
+    """Write a zip file with this package, as far as a task needs it, to a folder; return it."""
     target = work / "ackbench.zip"
-    write_package(target)
-    context.addPyFile(str(target))
-
-
-def write_package(target: Path) -> None:
-    """Write what a task needs of this package as a zip file."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as package:
         for pattern in _SENT:
             for file in sorted(PACKAGE.glob(pattern)):
                 package.write(file, file.relative_to(PACKAGE.parent))
+    return target
 
 
 def explain_failure(
@@ -134,6 +124,20 @@ def last_error(text: str) -> str:
     return next((line for line in reversed(before_trace) if line.strip()), text).strip()
 
 
+def job_failure(reason: str | None, text: str) -> SparkSetupError | SparkJobError:
+    """Return the error of a job that failed: why it cannot run, if that is known.
+
+    Args:
+        reason: in one line; `None`: it is not known.
+        text: Spark's own.
+    """
+    if reason:
+        return SparkSetupError(reason)
+    failure = SparkJobError(last_error(text))
+    failure.add_note(text)
+    return failure
+
+
 @contextmanager
 def executor_failures(context: SparkContext) -> Iterator[None]:
     """Turn the failure of a job into the reason why executors could not run it, if that is known.
@@ -159,11 +163,7 @@ def executor_failures(context: SparkContext) -> Iterator[None]:
             or watch.failure
             or explain_failure(text, master, context.pythonExec, executor_memory)
         )
-        if reason:
-            raise SparkSetupError(reason) from None
-        failure = SparkJobError(last_error(text))
-        failure.add_note(text)
-        raise failure from None
+        raise job_failure(reason, text) from None
     finally:
         timer.cancel()
 

@@ -22,11 +22,9 @@ from typing import TYPE_CHECKING, Final
 from ackbench.experiments.ledger.result_tables import RESULTS
 from ackbench.spark_jobs.application import Application
 from ackbench.spark_jobs.configuration import (
-    MASTER,
     ContextRequest,
     SparkJobError,
     SparkSetupError,
-    default_settings,
     is_connect,
     parse_settings,
 )
@@ -77,7 +75,7 @@ def measure(sweep: str, request: ContextRequest, *, skip_unfit: bool = False) ->
         InvalidLedger: a ledger is incomplete, truncated, of another version or of another trial.
         SparkSetupError: Spark cannot run the job as it is configured.
     """
-    limit = {**default_settings(), **request.settings}.get(LIMIT_SETTING)
+    limit = request.user_settings.get(LIMIT_SETTING)
     ledgers = open_ledgers(sweep, skip_unfit=skip_unfit, limit=StepLimit.of(limit))
     if not ledgers.trials:  # a sweep without sealed trials has results without rows: no JVM needed
         with limited("writing results", StepLimit.of(limit)):
@@ -94,8 +92,8 @@ def spark_application(request: ContextRequest) -> Iterator[Application]:
     Raises:
         SparkSetupError: the master does not answer, or Spark refuses a setting.
     """
-    master = request.master or {**default_settings(), **request.settings}.get(MASTER, "")
-    if is_connect(master):
+    master = request.named_master
+    if master and is_connect(master):
         from ackbench.spark_jobs.connect import connect_session
 
         with connect_session(master, request) as session:

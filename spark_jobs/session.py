@@ -30,7 +30,6 @@ from ackbench.spark_jobs.configuration import (
     ContextRequest,
     SparkSetupError,
     check_master,
-    default_settings,
     is_local,
     spark_home,
 )
@@ -47,7 +46,7 @@ from ackbench.spark_jobs.executors import (
     PACKAGE,
     executor_failures,
     explain_failure,
-    send_package,
+    write_package,
 )
 from ackbench.spark_jobs.io.ledgers import Ledgers
 from ackbench.spark_jobs.limits import LIMIT_SETTING, StepLimit, limited
@@ -133,7 +132,7 @@ def spark_context(request: ContextRequest) -> Iterator[SparkContext]:
     with start(request) as context:
         if not is_local(str(context.master)):
             with _start_errors(str(context.master)):
-                send_package(context, request.work)
+                context.addPyFile(str(write_package(request.work)))
         yield context
 
 
@@ -159,8 +158,8 @@ def _submitted_context(request: ContextRequest) -> Iterator[SparkContext]:
 @contextmanager
 def _own_context(request: ContextRequest) -> Iterator[SparkContext]:
     """Create a context in a JVM of its own."""
-    user = {**default_settings(), **request.settings}
-    master = request.master or user.get(MASTER) or DEFAULT_MASTER
+    user = request.user_settings
+    master = request.named_master or DEFAULT_MASTER
     check_master(master)
     settings = {**request.settings, **driver_settings(request, master, user), MASTER: master}
     limit = StepLimit.of(user.get(LIMIT_SETTING))

@@ -1,5 +1,6 @@
 """Samples the processes of a trial and its machine while it runs: their stalls are events.
 
+The event that ends the sampling has the CPU time that each process took meanwhile.
 What the trial's fault stops or pauses on purpose is no stall.
 """
 
