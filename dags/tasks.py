@@ -20,8 +20,8 @@ from ackbench.experiments.messages.log_records import keep_log_records_visible
 from ackbench.experiments.orchestration.request import offered_files, trigger_form
 from ackbench.experiments.planning.catalog import catalog_names
 from ackbench.experiments.trial.faults import FAULTS
-from ackbench.infra.airflow.environment import EMBEDDED, MACHINE_POOL
-from ackbench.infra.errors import AckbenchError
+from ackbench.infra.airflow.environment import MACHINE_POOL
+from ackbench.infra.errors import AckbenchError, says_all
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -95,7 +95,7 @@ def sweep_dag(
     has as many slots as there are hosts, so that each runs one trial at a time.
 
     A trial is never retried: repeating a failed one until it passes is survivorship bias. Steps
-    that may be repeated are, except in a run of one process, whose user repeats the command.
+    that may be repeated are.
 
     Args:
         dag_id: the DAG's id.
@@ -122,7 +122,7 @@ def sweep_dag(
             "owner": "ackbench",
             # Airflow's default, `downstream`, would start `provision` before `trial`.
             "weight_rule": "absolute",
-            "on_failure_callback": [leave_interrupted_run, report_killed_task],
+            "on_failure_callback": report_killed_task,
             "on_retry_callback": report_killed_task,
         },
         tags=["ackbench", experiment, "scheduled"] if schedule else ["ackbench", "ad hoc"],
@@ -130,17 +130,16 @@ def sweep_dag(
     def sweep() -> None:
         sweep_id: Any = plan(experiment if schedule else None)
         provisioned: Any = provision(sweep_id)
-        repeatable = 0 if os.environ.get(EMBEDDED) else RETRIES
-        listed = list_trials.override(retries=repeatable)(sweep_id)
+        listed = list_trials.override(retries=RETRIES)(sweep_id)
         trials = trial.partial(sweep_id=sweep_id).expand(planned=listed)
-        destroyed = destroy.override(retries=repeatable)(sweep_id)
+        destroyed = destroy.override(retries=RETRIES)(sweep_id)
         provisioned >> trials >> destroyed.as_teardown(setups=provisioned)
-        measured: Any = measure.override(retries=repeatable)(sweep_id)
-        tracked: Any = track.override(retries=repeatable)(sweep_id)
+        measured: Any = measure.override(retries=RETRIES)(sweep_id)
+        tracked: Any = track.override(retries=RETRIES)(sweep_id)
         tracked.operator.operator_extra_links = (ReportLink(), MlflowLink())
         verified: Any = verify(sweep_id)
         finished: Any = finish.override(outlets=[finished_sweeps(dag_id)])(sweep_id)
-        trials >> measured >> report.override(retries=repeatable)(sweep_id) >> tracked
+        trials >> measured >> report.override(retries=RETRIES)(sweep_id) >> tracked
         measured >> verified >> alert(sweep_id).as_teardown()
         [verified, tracked] >> finished
 
@@ -166,13 +165,11 @@ def failing_in_one_line(
         try:
             return run(*args, **kwargs)
         except AckbenchError as error:
-            if not isinstance(error.__cause__, AckbenchError | None):
+            if not says_all(error):
                 raise
             _LOG.error("%s", error)
             raise SystemExit(error.exit_code) from error
         except KeyboardInterrupt as interrupt:
-            if os.environ.get(EMBEDDED):
-                raise  # of the command, which says so
             _LOG.error("interrupted (%s): the cluster was destroyed; resume the sweep", interrupt)
             raise SystemExit(1) from interrupt
 
@@ -313,21 +310,6 @@ def destroy(sweep_id: str) -> None:
     from ackbench.experiments.orchestration import steps
 
     steps.destroy(sweep_id)
-
-
-def leave_interrupted_run(_context: Context) -> None:
-    """End an embedded run whose task was interrupted, with all tasks that have not started.
-
-    `dag.test()` turns an interrupt into the failure of one task and starts the next one, hundreds
-    in a long sweep. It lets a `KeyboardInterrupt` of a callback pass.
-
-    Raises:
-        KeyboardInterrupt: the run is embedded and was interrupted.
-    """
-    from ackbench.experiments.orchestration import step_context
-
-    if step_context.RUN_STATE.stopping and os.environ.get(EMBEDDED):
-        raise KeyboardInterrupt
 
 
 def report_killed_task(context: Context) -> None:

@@ -12,6 +12,11 @@ class AckbenchError(Exception):
     exit_code = 1
 
 
+def says_all(error: BaseException) -> bool:
+    """Return whether an error is ackbench's and not caused by another one: its line says all."""
+    return isinstance(error, AckbenchError) and isinstance(error.__cause__, AckbenchError | None)
+
+
 class InputError(AckbenchError):
     """The request is invalid; the text names the value, what is allowed, and what to do."""
 

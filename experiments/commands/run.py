@@ -1,4 +1,4 @@
-"""`ackbench run`: plan a sweep, run the DAG in a child process, show progress and results."""
+"""`ackbench run`: plan a sweep, run it in a child process, show progress and results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ackbench.experiments.commands.run_process import (
     Interrupts,
     RunOutcome,
     RunProcess,
-    embedded_command,
+    runner_command,
     time_limit_s,
 )
 from ackbench.experiments.commands.run_until import RepeatLimits, RepeatUntil
@@ -126,7 +126,7 @@ def run_sweep(home: Home, experiment: str, overrides: Overrides) -> tuple[SweepF
     """
     sweep = _new_sweep(home, experiment, overrides)
     with SweepLock(home, sweep) as lock:
-        outcome = run_dag(home, sweep, lock)
+        outcome = run_in_child(home, sweep, lock)
         if outcome.interrupted:
             return sweep, report_interrupt(home, sweep, outcome)
     _require_complete(home, sweep, outcome)
@@ -271,7 +271,7 @@ def _run_and_show(
     if limits:
         outcome = _run_until_precise(home, sweep, lock, limits, live)
     else:
-        outcome = run_dag(home, sweep, lock, live)
+        outcome = run_in_child(home, sweep, lock, live)
     if outcome.interrupted:
         return report_interrupt(home, sweep, outcome)
     results = read_results(sweep) if sweep.results.is_dir() else None
@@ -304,10 +304,10 @@ def _run_until_precise(
     A run that failed or was interrupted ends the repeating.
     """
     repeats = RepeatUntil(home, sweep, limits, _say)
-    outcome = run_dag(home, sweep, lock, live)
+    outcome = run_in_child(home, sweep, lock, live)
     try:
         while not (outcome.interrupted or outcome.code or sweep.pending()) and repeats.plan_more():
-            outcome = run_dag(home, sweep, lock, live)
+            outcome = run_in_child(home, sweep, lock, live)
     except KeyboardInterrupt:  # between two runs, while no child process exists
         outcome = RunOutcome(code=0, interrupted=128 + signal.SIGINT, killed=False)
     if outcome.interrupted or outcome.code or sweep.pending():
@@ -317,13 +317,13 @@ def _run_until_precise(
 
 def log_of(home: Home, sweep: SweepFolder) -> Path:
     """Return the file that a run's output goes to."""
-    return home.logs / sweep.sweep_id / "airflow.log"
+    return home.logs / sweep.sweep_id / "run.log"
 
 
-def run_dag(
+def run_in_child(
     home: Home, sweep: SweepFolder, lock: SweepLock, live: LiveOptions = WITHOUT_METRICS
 ) -> RunOutcome:
-    """Run the DAG for a sweep in a child process and show its progress until it ends.
+    """Run the steps of a sweep in a child process and show its progress until it ends.
 
     Raises:
         MachineError: the home was moved meanwhile; the run was killed.
@@ -339,7 +339,7 @@ def run_dag(
     ):
         display.print_line(_announcement(sweep, plan))
         with live_page(home, sweep, live, display.print_line) as check_page:
-            run = RunProcess(embedded_command(sweep.sweep_id), airflow_environment(home), log)
+            run = RunProcess(runner_command(sweep.sweep_id), airflow_environment(home), log)
             lock.note_runner(run.identity)
 
             def look() -> None:
@@ -415,7 +415,7 @@ def reason_of_failure(sweep: SweepFolder, log: Path, code: int = 1) -> str:
     reasons = [f"trial {trial_id} failed: {reason}" for trial_id, reason in found.items() if reason]
     if code < 0:
         ended_by = signal.Signals(-code).name
-        reasons.append(f"the process that runs the DAG was ended by {ended_by}")
+        reasons.append(f"the process that runs the sweep was ended by {ended_by}")
     lines = last_lines(log, _LOG_LINES)
     full = full_disk(HarnessError("\n".join(lines)), sweep.root)
     if full and not any(full_disk_is_named(reason) for reason in reasons):

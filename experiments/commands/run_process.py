@@ -1,4 +1,4 @@
-"""The child process that runs the DAG, and the signals that interrupt it.
+"""The child process that runs the steps of a sweep, and the signals that interrupt it.
 
 The child has a session of its own, so that the terminal's Ctrl-C reaches only the command. It dies
 with the command (PR_SET_PDEATHSIG). The first interrupt asks it to destroy its cluster; the second
@@ -29,7 +29,7 @@ POLL_INTERVAL_S: Final = 0.2
 TEARDOWN_S: Final = 90.0
 """How long an interrupted run may take to destroy its cluster before it is killed."""
 START_LIMIT_S: Final = 1800.0
-"""Airflow's start, a cluster's start and the measuring together; only a hung run takes longer."""
+"""A cluster's start and the measuring together; only a hung run takes longer."""
 TRIAL_LIMIT_S: Final = 600.0
 """What a trial may take in addition to its load."""
 
@@ -78,7 +78,7 @@ class RunOutcome:
 
 
 class RunProcess:
-    """One run of the DAG in a child process.
+    """One run of a sweep in a child process.
 
     Args:
         command: program and arguments.
@@ -168,9 +168,9 @@ class RunProcess:
             self._process.wait()
 
 
-def embedded_command(sweep_id: str) -> tuple[str, ...]:
-    """Return the command that runs the DAG for a sweep in one process."""
-    return tuple(module_command("ackbench.experiments.orchestration.embedded", sweep_id))
+def runner_command(sweep_id: str) -> tuple[str, ...]:
+    """Return the command that runs the steps of a sweep in one process."""
+    return tuple(module_command("ackbench.experiments.orchestration.runner", sweep_id))
 
 
 def time_limit_s(plan: Plan) -> float:

@@ -1,4 +1,4 @@
-"""`ackbench setup`: jars, start-up caches, compiled clients, databases.
+"""`ackbench setup`: jars, start-up caches, compiled clients, MLflow's database.
 
 A second call finds everything and returns at once. A sweep in a home that was not set up by this
 version calls it first, and says so.
@@ -22,11 +22,9 @@ from pydantic import ValidationError
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.phrases import format_bytes
 from ackbench.experiments.messages.terminal import echo, echo_error
-from ackbench.experiments.orchestration.services import is_up
 from ackbench.experiments.orchestration.tracking.store import database_of_store, ensure_store
 from ackbench.experiments.results.spark_job import ensure_spark_ready
 from ackbench.experiments.trial.clients.librdkafka.code_cache import cache_folder
-from ackbench.infra.airflow.environment import database_of, ensure_database, is_migrated
 from ackbench.infra.cluster.setup import ensure_jars, ensure_kafka_ready
 from ackbench.infra.errors import MachineError
 from ackbench.infra.kafka.spec import ClusterSpec
@@ -161,7 +159,6 @@ def make_ready(home: Home, say: Say) -> bool:
         steps: tuple[Callable[[Say], None], ...] = (
             ensure_compiled,
             lambda announce: ensure_spark_ready(home, announce),
-            lambda announce: _ensure_airflow_database(home, announce),
             lambda announce: _ensure_mlflow_store(home, announce),
             ensure_kafka,
         )
@@ -206,23 +203,6 @@ def require_run_packages() -> None:
             f"this installation has no {', '.join(missing)}, so it reads sweeps but runs none: "
             f"{INSTALL} installs what is missing"
         )
-
-
-def _ensure_airflow_database(home: Home, announce: Say) -> None:
-    """Make or migrate Airflow's database; not under a scheduler, which would go on with the old.
-
-    Raises:
-        MachineError: the services of the home run with the database of another version of Airflow.
-    """
-    exists = database_of(home).is_file()
-    if exists and not is_migrated(home) and is_up(home):
-        raise MachineError(
-            f"`ackbench up` runs for {home.root} with another version of Airflow, whose database "
-            "has to be migrated: stop it, and start it again"
-        )
-    if not exists:
-        announce("making Airflow's database (once; about 10 seconds)")
-    ensure_database(home, announce)
 
 
 def _ensure_mlflow_store(home: Home, announce: Say) -> None:

@@ -10,7 +10,12 @@ from pathlib import Path
 
 from rich.table import Table
 
-from ackbench.experiments.commands.run import log_of, reason_of_failure, report_interrupt, run_dag
+from ackbench.experiments.commands.run import (
+    log_of,
+    reason_of_failure,
+    report_interrupt,
+    run_in_child,
+)
 from ackbench.experiments.commands.setup import ensure_set_up
 from ackbench.experiments.messages.console import console_for_results
 from ackbench.experiments.messages.phrases import format_count
@@ -154,7 +159,7 @@ def _run_stop(home: Home, folder: TourFolder, stop: TourStop) -> tuple[TourStop,
     visited = stop.model_copy(update={"sweep_id": sweep.sweep_id, "failed": None})
     folder.write(started.with_stop(visited))  # so that the same sweep is resumed after a kill -9
     with SweepLock(home, sweep) as claim:
-        outcome = run_dag(home, sweep, claim)
+        outcome = run_in_child(home, sweep, claim)
     if outcome.interrupted:
         return visited, report_interrupt(home, sweep, outcome)
     log, failed = log_of(home, sweep), None

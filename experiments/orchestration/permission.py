@@ -5,7 +5,6 @@ It is checked when a plan comes from a store, and again before anything of a pla
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
@@ -24,7 +23,6 @@ from ackbench.experiments.sweep.own_plans import is_own
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 from ackbench.experiments.sweep.trial_lock import own_dag_run
 from ackbench.experiments.trial.faults.composition.composite import require_known_fault
-from ackbench.infra.airflow.environment import EMBEDDED
 from ackbench.infra.errors import AckbenchError
 from ackbench.infra.machine.home import Home
 
@@ -115,7 +113,7 @@ def provide_references(names: Sequence[str]) -> None:
     Args:
         names: those that an experiment's file of this machine, or a permitted plan, refers to.
     """
-    if names and own_dag_run() and not os.environ.get(EMBEDDED):
+    if names and own_dag_run():
         from ackbench.experiments.orchestration.airflow_values import provide_values
 
         provide_values(names)

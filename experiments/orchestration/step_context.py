@@ -1,6 +1,6 @@
 """Locks, interrupts and failure records of a step.
 
-The run's state is that of this process. Two environment variables say how the tasks are run.
+The run's state is that of this process. Variables of Airflow say whether it is a task.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from ackbench.experiments.sweep.lookup import STORE_VARIABLE, is_sweep_id
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.sweep.progress import FAILED, report_queued
 from ackbench.experiments.sweep.trial_lock import own_dag_run
-from ackbench.infra.airflow.environment import EMBEDDED
 from ackbench.infra.errors import AckbenchError, HarnessError, MachineError
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home, keep_files_private
@@ -124,7 +123,7 @@ def begin_step(name: str) -> None:
         Interrupted: the run was interrupted, so the step does not start.
     """
     keep_files_private()  # a worker of another Airflow has its own umask
-    if not os.environ.get(EMBEDDED):
+    if own_dag_run():
         _end_when_asked()
     if RUN_STATE.stopping:
         raise Interrupted(f"{name}: not started, because the run was interrupted")
@@ -203,16 +202,16 @@ class SweepRun:
             yield
 
     def lock(self, *, is_last: bool = False) -> AbstractContextManager[object]:
-        """Return the lock of this task; in an embedded run, the command has it.
+        """Return the lock of this task; of a run without Airflow, the command has it.
 
         A copy of a published sweep needs none.
 
         Args:
             is_last: no task of the DAG run follows.
         """
-        if os.environ.get(EMBEDDED) or self.sweep.origin:
+        dag_run = own_dag_run()
+        if dag_run is None or self.sweep.origin:
             return nullcontext()
-        dag_run = own_dag_run() or "?/?"
         grace_s = 0.0 if is_last else TASK_START_GRACE_S
         return TaskLock(self.home, self.sweep, dag_run, grace_s)
 
@@ -231,7 +230,7 @@ class SweepRun:
     @contextmanager
     def machine(self) -> Iterator[None]:
         """Hold the machine lock; record for whom the sweep waits. Reentrant within a process."""
-        timeout_s = COMMAND_MAX_WAIT_S if os.environ.get(EMBEDDED) else MAX_WAIT_S
+        timeout_s = MAX_WAIT_S if own_dag_run() else COMMAND_MAX_WAIT_S
         waiting = partial(report_queued, self.sweep)
         with hold_machine_lock(self.home, self.sweep.sweep_id, waiting, timeout_s):
             yield

@@ -6,7 +6,6 @@ What the steps share is in the sweep's folder, so each can run in a process of i
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -33,7 +32,6 @@ from ackbench.experiments.sweep.folder import DAG_RUN, SweepFolder
 from ackbench.experiments.sweep.lock import require_version_of_scheduler
 from ackbench.experiments.sweep.lookup import list_sweeps
 from ackbench.experiments.sweep.trial_lock import is_cleared_task, own_dag_run, read_locks
-from ackbench.infra.airflow.environment import EMBEDDED
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home
 
@@ -134,8 +132,8 @@ def provision(sweep_id: str) -> str:
             return ""
         with run.record_trial_failure(trial, stops_sweep=True), run.machine():
             several_hosts.record_machine(run.sweep)
-            if os.environ.get(EMBEDDED):
-                # It starts while the cluster does. Elsewhere it would end with this task.
+            if own_dag_run() is None:
+                # It starts while the cluster does. That of a task would end with the task.
                 open_fork_server()
             cluster = clusters.provision(run.home, trial, task_hosts().cluster_grace_s())
             run.sweep.stop_reason.unlink(missing_ok=True)

@@ -14,7 +14,8 @@ from ackbench.experiments.orchestration.step_context import TASK_START_GRACE_S, 
 from ackbench.experiments.sweep import published, several_hosts
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import list_sweeps, sweep_of_id
-from ackbench.infra.airflow.environment import EMBEDDED, ONE_MACHINE
+from ackbench.experiments.sweep.trial_lock import own_dag_run
+from ackbench.infra.airflow.environment import ONE_MACHINE
 from ackbench.infra.machine.home import Home
 
 
@@ -67,7 +68,7 @@ class _OneMachine:
     share_home: ClassVar[bool] = True
 
     def cluster_grace_s(self) -> float:
-        return 0.0 if os.environ.get(EMBEDDED) else TASK_START_GRACE_S
+        return 0.0 if own_dag_run() is None else TASK_START_GRACE_S
 
     def name_of(self, sweep: SweepFolder) -> str:
         return sweep.sweep_id

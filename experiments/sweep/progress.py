@@ -21,8 +21,8 @@ from ackbench.experiments.sweep.folder import SweepActivity, SweepFolder
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 
 # Rounded medians of stages on two cores (`docs/performance.md`); a busy machine takes longer.
-AIRFLOW_START_S: Final = 13.0
-"""Starting Airflow, and planning."""
+START_S: Final = 2.0
+"""Starting the process that runs the sweep, and planning."""
 RESULTS_S: Final = 15.0
 """Measuring and tracking, after the last trial, without what each trial adds."""
 RESULTS_PER_TRIAL_S: Final = 0.6
@@ -40,7 +40,7 @@ FAILED: Final = "failed"
 """The stage of a sweep of which a step has failed."""
 STAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "start": "starting Airflow",
+        "start": "starting",
         QUEUED: "queued",
         "plan": "planning",
         "provision": "starting the cluster",
@@ -88,7 +88,7 @@ def expected_duration_s(plan: Plan) -> float:
     """Return the expected duration of a sweep, in seconds, before it begins."""
     shared = {repr(trial.cluster) for trial in plan.trials if not trial.needs_own_cluster}
     return (
-        AIRFLOW_START_S
+        START_S
         + (CLUSTER_START_STOP_S + WARM_UP_S) * len(shared)
         + sum(map(expected_trial_s, plan.trials))
         + expected_results_s(len(plan.trials))
@@ -267,7 +267,7 @@ def remaining_duration_s(
     if not remaining:
         return results_s - since_last_s if since_last_s < results_s else None
     if not started:
-        start_s = AIRFLOW_START_S + CLUSTER_START_STOP_S
+        start_s = START_S + CLUSTER_START_STOP_S
         return max(start_s - since_last_s, 0.0) + sum(map(expected_trial_s, remaining)) + results_s
     planned_s = sum(map(expected_trial_s, finished))
     pace = spent_s / planned_s if planned_s else 1.0

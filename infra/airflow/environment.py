@@ -1,17 +1,15 @@
 """The environment and the databases of Airflow's processes.
 
 Airflow writes only below the home, and settings of another Airflow installation have no effect.
-Set-up calls `python -m ackbench.infra.airflow.environment`, which creates the database.
+`ackbench up` creates the database; `ackbench run` needs no Airflow.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +18,7 @@ from typing import Final
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.machine.databases import copy_database, create_database, is_complete, move_aside
 from ackbench.infra.machine.files import exclusive_lock, replace_file, sqlite_url
-from ackbench.infra.machine.home import REPOSITORY, Home, keep_files_private
+from ackbench.infra.machine.home import REPOSITORY, Home
 from ackbench.infra.machine.loopback import LOOPBACK
 
 DAGS_FOLDER: Final = REPOSITORY / "dags"
@@ -38,8 +36,6 @@ So tasks wait for a machine in the scheduler, not in a process of their own.
 
 ONE_MACHINE: Final = "ACKBENCH_ONE_MACHINE"
 """A variable: set if all tasks run on this machine, one at a time, and share its home."""
-EMBEDDED: Final = "ACKBENCH_EMBEDDED"
-"""A variable: set if one process runs the whole DAG; else each task has its own."""
 AIRFLOW_PREFIXES: Final = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW")
 """Prefixes of variables that may be set for another Airflow installation."""
 _REMOVED: Final = ("PYTHONDONTWRITEBYTECODE",)
@@ -72,7 +68,7 @@ def airflow_environment(home: Home, database: Path | None = None) -> dict[str, s
 
 
 def database_of(home: Home) -> Path:
-    """Return the database of the scheduler and the API server; an embedded run has its own."""
+    """Return the database of the scheduler and the API server."""
     return home.airflow / "airflow.db"
 
 
@@ -84,13 +80,15 @@ def ensure_database(home: Home, say: Callable[[str], None] | None = None) -> Non
 
     Args:
         home: has the database.
-        say: called with a line if the database is incomplete.
+        say: called with a line before it is made, and if it is incomplete.
 
     Raises:
         HarnessError: Airflow could not create it; the message names the log.
     """
-    _ensure_empty_database(home)
     stamp, database = _stamp(home), database_of(home)
+    if say and not database.is_file():
+        say("making Airflow's database (once; about 10 seconds)")
+    empty = ensure_empty_database(home)
     with exclusive_lock(database):
         if database.is_file() and not is_complete(database, _POOLS, check=True):
             aside = move_aside(database)
@@ -100,8 +98,8 @@ def ensure_database(home: Home, say: Callable[[str], None] | None = None) -> Non
                     f"is made again without the history of earlier runs; the old file is {aside}"
                 )
         if not database.is_file():
-            create_database(database, partial(copy_database, _empty_database(home)))
-        elif not is_migrated(home):
+            create_database(database, partial(copy_database, empty))
+        elif not stamp.is_file() or stamp.read_text() != _database_version():
 
             def migrated_copy(target: Path) -> None:
                 copy_database(database, target)
@@ -111,39 +109,8 @@ def ensure_database(home: Home, say: Callable[[str], None] | None = None) -> Non
         replace_file(stamp, _database_version())
 
 
-def is_migrated(home: Home) -> bool:
-    """Return whether the home's database is of the installed Airflow's version."""
-    stamp = _stamp(home)
-    return stamp.is_file() and stamp.read_text() == _database_version()
-
-
 def _stamp(home: Home) -> Path:
     return home.airflow / "migrated"
-
-
-@contextmanager
-def embedded_database(home: Home) -> Iterator[Path]:
-    """Create a fresh, migrated database for one embedded run, and delete it afterwards.
-
-    It is not the scheduler's database: a scheduler would find a killed run there as running and
-    resume it. The database of a killed embedded run is deleted first, so hold the machine lock
-    (`infra.process.load_lock`): no other embedded run of this home may be running.
-
-    Raises:
-        HarnessError: Airflow could not create it.
-    """
-    _ensure_empty_database(home)
-    folder = home.airflow / "embedded"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    try:
-        yield Path(shutil.copyfile(_empty_database(home), folder / "airflow.db"))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _empty_database(home: Home) -> Path:
-    return home.airflow / f"empty-{_database_version()}.db"
 
 
 def _database_version() -> str:
@@ -151,17 +118,25 @@ def _database_version() -> str:
     return f"{version('apache-airflow')}-{MACHINE_POOL}"
 
 
-def _ensure_empty_database(home: Home) -> None:
-    """Create the database that all others are copied from: `airflow db migrate` takes 6 to 10 s."""
+def ensure_empty_database(home: Home) -> Path:
+    """Create the database that all others are copied from: `airflow db migrate` takes 6 to 10 s.
+
+    Returns:
+        Its file.
+
+    Raises:
+        HarnessError: Airflow could not create it.
+    """
     home.ensure_writable()
-    empty = _empty_database(home)
+    empty = home.airflow / f"empty-{_database_version()}.db"
     if empty.is_file():
-        return
+        return empty
     with exclusive_lock(empty):
         if not empty.is_file():
             for old in empty.parent.glob("empty-*"):
                 old.unlink()
             create_database(empty, lambda target: _migrate(home, target))
+    return empty
 
 
 def _migrate(home: Home, database: Path) -> None:
@@ -265,13 +240,3 @@ def _airflow_settings(home: Home, database: Path) -> dict[str, str]:
         for key, value in keys.items()
     }
     return {"AIRFLOW_HOME": str(home.airflow), **variables}
-
-
-def main() -> None:
-    """Create the home's database."""
-    keep_files_private()
-    ensure_database(Home.from_environment())
-
-
-if __name__ == "__main__":
-    main()

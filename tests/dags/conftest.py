@@ -23,9 +23,10 @@ from support.set_up_home import SET_UP
 from ackbench.experiments.orchestration import step_context
 from ackbench.infra.airflow.environment import (
     DAGS_FOLDER,
-    EMBEDDED,
+    ONE_MACHINE,
     airflow_environment,
-    embedded_database,
+    ensure_database,
+    ensure_empty_database,
 )
 from ackbench.infra.machine.home import Home
 
@@ -63,47 +64,47 @@ class InstalledAirflow:
 
 @pytest.fixture(scope="session")
 def installed_airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstalledAirflow]:
-    """Import Airflow with its variables; its empty database is a copy of what `make setup` made.
+    """Import Airflow with its variables; its empty database is a copy of one that serves all tests.
 
     Airflow checks the schema of each parameter again whenever it reads the parameter, 1,500 times
     in a run of a DAG: here, once.
     """
     home = Home(tmp_path_factory.mktemp("air flow"))
     home.airflow.mkdir()
-    for empty in SET_UP.airflow.glob("empty-*.db"):
-        shutil.copyfile(empty, home.airflow / empty.name)
+    empty = ensure_empty_database(SET_UP)
+    shutil.copyfile(empty, home.airflow / empty.name)
+    ensure_database(home)
     root, level = logging.getLogger(), logging.getLogger().level
     path, handlers = list(sys.path), list(root.handlers)
-    with embedded_database(home) as database:
-        variables = {**airflow_environment(home, database), "ACKBENCH_HOME": str(home.root)}
-        changed = dict(variables.items() - os.environ.items())
-        with pytest.MonkeyPatch.context() as patch:
-            for name, value in changed.items():
-                patch.setenv(name, value)
-            import airflow.api_fastapi.execution_api.app
-            import airflow.dag_processing.dagbag
-            import airflow.sdk.execution_time.supervisor
-            import airflow.sdk.execution_time.task_runner  # noqa: F401
+    variables = {**airflow_environment(home), "ACKBENCH_HOME": str(home.root)}
+    changed = dict(variables.items() - os.environ.items())
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in changed.items():
+            patch.setenv(name, value)
+        import airflow.api_fastapi.execution_api.app
+        import airflow.dag_processing.dagbag
+        import airflow.sdk.execution_time.supervisor
+        import airflow.sdk.execution_time.task_runner  # noqa: F401
 
-        gc.freeze()  # what a task leaves is collected after each test; Airflow's modules stay
-        added = [handler for handler in root.handlers if handler not in handlers]
-        folders = [folder for folder in sys.path if folder not in path]
-        installed = InstalledAirflow(home, changed, folders, root.level, added)
-        sys.path[:] = path
-        root.setLevel(level)
-        for handler in added:
-            root.removeHandler(handler)
-        with pytest.MonkeyPatch.context() as patch:
-            check = Draft202012Validator.check_schema
-            checked: set[str] = set()
+    gc.freeze()  # what a task leaves is collected after each test; Airflow's modules stay
+    added = [handler for handler in root.handlers if handler not in handlers]
+    folders = [folder for folder in sys.path if folder not in path]
+    installed = InstalledAirflow(home, changed, folders, root.level, added)
+    sys.path[:] = path
+    root.setLevel(level)
+    for handler in added:
+        root.removeHandler(handler)
+    with pytest.MonkeyPatch.context() as patch:
+        check = Draft202012Validator.check_schema
+        checked: set[str] = set()
 
-            def check_once(schema: Any) -> None:
-                if (text := json.dumps(schema, sort_keys=True)) not in checked:
-                    check(schema)
-                    checked.add(text)
+        def check_once(schema: Any) -> None:
+            if (text := json.dumps(schema, sort_keys=True)) not in checked:
+                check(schema)
+                checked.add(text)
 
-            patch.setattr(Draft202012Validator, "check_schema", check_once)
-            yield installed
+        patch.setattr(Draft202012Validator, "check_schema", check_once)
+        yield installed
 
 
 @pytest.fixture
@@ -134,7 +135,8 @@ def world(airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fak
     """Return fakes of brokers, Spark and MLflow, in a home of the test's own."""
     del airflow
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
-    monkeypatch.setenv(EMBEDDED, "1")
+    monkeypatch.setenv(ONE_MACHINE, "1")
+    monkeypatch.setattr(step_context, "end_with_forking_parent", lambda: False)
     monkeypatch.setattr(step_context, "RUN_STATE", step_context.RunState())
     world = FakeInfrastructure(Home(tmp_path))
     world.install(monkeypatch.setattr)

@@ -17,7 +17,7 @@ from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import list_sweeps
 from ackbench.experiments.sweep.own_plans import mark_as_own
-from ackbench.infra.airflow.environment import EMBEDDED, ONE_MACHINE
+from ackbench.infra.airflow.environment import ONE_MACHINE
 from ackbench.infra.machine.home import Home
 
 EXPERIMENT = parse_experiment(
@@ -42,7 +42,6 @@ OPTIONS = "JAVA_TOOL_OPTIONS"
 def home(airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Return a home, in the task of a scheduler whose environment has none of the variables."""
     del airflow
-    monkeypatch.delenv(EMBEDDED, raising=False)
     monkeypatch.setenv(ONE_MACHINE, "1")
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     monkeypatch.setattr(step_context, "RUN_STATE", step_context.RunState())

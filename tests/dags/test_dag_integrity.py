@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from ackbench.experiments.orchestration import alerts, batches, runner, steps
 from ackbench.experiments.orchestration.request import SweepRequest
 from ackbench.experiments.planning.catalog import as_markdown, catalog_names, stored_extents
 from ackbench.experiments.planning.catalog.loading import catalog_experiments
 from ackbench.experiments.trial.faults import FAULTS
-from ackbench.infra.airflow.environment import DAGS_FOLDER, EMBEDDED, MACHINE_POOL
+from ackbench.infra.airflow.environment import DAGS_FOLDER, MACHINE_POOL
 from ackbench.infra.machine.home import Home
 
 HEAVY = ("mlflow", "pyspark", "pandas", "numba", "confluent_kafka", "scipy", "matplotlib")
@@ -82,6 +83,34 @@ def test_every_dag_has_the_same_tasks(dags: Any, dag_id: str) -> None:
     ]
 
 
+def test_a_run_without_airflow_has_the_steps_of_the_dag_in_an_order_of_it(
+    dags: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step that is added to one of them is missed here in the other."""
+    ran: list[str] = []
+
+    def record(step: str) -> list[dict[str, str]]:
+        ran.append(step)
+        return [{}]
+
+    for module, name in (
+        *((steps, name) for name in ("provision", "destroy", "measure", "report", "track")),
+        *((steps, name) for name in ("verify", "finish")),
+        *((batches, name) for name in ("list_batches", "run_planned")),
+        (alerts, "alert"),
+    ):
+        step = {"list_batches": "list_trials", "run_planned": "trial"}.get(name, name)
+        monkeypatch.setattr(module, name, lambda *_, step=step: record(step))
+    assert runner.run_steps("planted")
+
+    dag = dags.get_dag("ackbench_sweep")
+    assert sorted(["plan", *ran]) == sorted(dag.task_ids)
+    for task in dag.tasks:
+        if task.task_id != "plan":
+            before = task.upstream_task_ids - {"plan"}
+            assert before <= {*ran[: ran.index(task.task_id)]}, task.task_id
+
+
 @pytest.mark.parametrize("dag_id", IDS)
 def test_only_steps_that_may_be_repeated_are_retried(dags: Any, dag_id: str) -> None:
     """Repeating a trial until it passes is survivorship bias; an alert would be sent twice."""
@@ -92,18 +121,6 @@ def test_only_steps_that_may_be_repeated_are_retried(dags: Any, dag_id: str) -> 
 
     repeated = {"list_trials", "destroy", "measure", "report", "track"}
     assert retries == {name: RETRIES if name in repeated else 0 for name in retries}
-
-
-def test_a_run_of_one_process_retries_nothing(
-    airflow: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its user sees the failure and repeats the command."""
-    del airflow
-    from airflow.dag_processing.dagbag import DagBag
-
-    monkeypatch.setenv(EMBEDDED, "1")
-    embedded = DagBag(dag_folder=str(DAGS_FOLDER / "sweep.py"))
-    assert {task.retries for task in embedded.get_dag("ackbench_sweep").tasks} == {0}
 
 
 @pytest.mark.parametrize("dag_id", [*IDS, "ackbench_prune"])

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.further
 def test_only_runs_before_the_limit_are_deleted(airflow: Home, tmp_path: Path) -> None:
     """By Airflow's own command, without archive tables, from a file that gets smaller."""
     home = Home(tmp_path)
-    shutil.copytree(airflow.airflow, home.airflow, ignore=shutil.ignore_patterns("embedded"))
+    shutil.copytree(airflow.airflow, home.airflow, ignore=shutil.ignore_patterns("airflow.db*"))
     ensure_database(home)
     add_run(database_of(home), "old", datetime(2026, 1, 1, tzinfo=UTC))
     add_run(database_of(home), "new", datetime(2026, 3, 1, tzinfo=UTC))

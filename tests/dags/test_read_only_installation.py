@@ -54,7 +54,7 @@ def nobodys(airflow: Home) -> Iterator[Path]:
         home = Home(folder / "home")
         home.airflow.mkdir(parents=True)
         (folder / "mine.yaml").write_text(TEXT)
-        shutil.copyfile(airflow.airflow / "embedded" / "airflow.db", database_of(home))
+        shutil.copyfile(database_of(airflow), database_of(home))
         for path in (folder, *folder.rglob("*")):
             os.chown(path, NOBODY, NOBODY)
         yield folder

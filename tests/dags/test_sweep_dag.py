@@ -11,18 +11,18 @@ from support.fakes.infrastructure import FakeInfrastructure
 
 from ackbench.experiments.orchestration import alerts, batches, step_context, steps
 from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.infra.airflow.environment import DAGS_FOLDER, EMBEDDED
+from ackbench.infra.airflow.environment import DAGS_FOLDER
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.machine.home import Home
 
 
 @pytest.fixture(scope="module")
 def parsed_dags(installed_airflow: Any) -> Any:
-    """Return the DAGs of a run of one process, which retries nothing."""
+    """Return the DAGs without retries, which wait for half a minute each."""
     with pytest.MonkeyPatch.context() as patch, installed_airflow.environment(patch):
         from airflow.dag_processing.dagbag import DagBag
 
-        patch.setenv(EMBEDDED, "1")
+        patch.setattr("ackbench.dags.tasks.RETRIES", 0)
         return DagBag(dag_folder=str(DAGS_FOLDER))
 
 
@@ -288,15 +288,12 @@ def test_without_a_cluster_no_trial_starts(dags: Any, world: FakeInfrastructure)
 
 
 @pytest.mark.further
-def test_after_an_interrupt_no_task_runs(dags: Any, world: FakeInfrastructure) -> None:
-    """Airflow turns Ctrl-C into a failed task and would start the next trial.
-
-    The embedded run destroys the cluster itself (`test_embedded.py`).
-    """
+def test_after_an_interrupt_no_trial_starts(dags: Any, world: FakeInfrastructure) -> None:
+    """Airflow turns Ctrl-C into a failed task, and `airflow dags test` starts the next one."""
     world.interrupted_at = "001-abcdef"
-    with pytest.raises(KeyboardInterrupt):
-        run(dags, world.sweep(6))
-    assert world.steps == ["provision", "trial 000-abcdef", "trial 001-abcdef"]
+    dag_run = run(dags, world.sweep(6))
+    assert dag_run.state == "failed"
+    assert world.steps == ["provision", "trial 000-abcdef", "trial 001-abcdef", "destroy"]
 
 
 @pytest.mark.further("experiment")

@@ -162,8 +162,8 @@ def _start_nothing() -> None:
     from ackbench.infra.airflow import environment
 
     replaced: tuple[tuple[Any, str], ...] = (
-        (run, "run_dag"),
-        (tour, "run_dag"),
+        (run, "run_in_child"),
+        (tour, "run_in_child"),
         (tour, "measuring_service"),
         (cluster, "start_cluster"),
         (services, "_running"),

@@ -37,7 +37,7 @@ from ackbench.infra.process.waiting import wait_until
 
 PROCESSES: Final[Mapping[str, str]] = {
     "command": "ackbench",
-    "run": "ackbench.experiments.orchestration.embedded",
+    "run": "ackbench.experiments.orchestration.runner",
     "supervisor": "ackbench.infra.cluster.supervisor",
     "clients": "ackbench.experiments.trial.clients.fork_server_main",
     "broker": "kafka.Kafka",

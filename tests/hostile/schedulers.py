@@ -39,7 +39,7 @@ controls: false
 repeats: 2
 """
 FILE: Final = "small.yaml"
-RUNNER: Final = "ackbench.experiments.orchestration.embedded"
+RUNNER: Final = "ackbench.experiments.orchestration.runner"
 _LONGEST_S: Final = 40.0
 """About how long a sweep takes; the moment of a signal is within it."""
 _LONGEST_STOP_S: Final = 20.0

@@ -147,7 +147,7 @@ class _Attack:
     def _track(self, bench: AckbenchCommand) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-c", _TRACK, self._sweep.sweep_id],
-            env={**bench.environment, "ACKBENCH_EMBEDDED": "1", "ACKBENCH_ONE_MACHINE": "1"},
+            env={**bench.environment, "ACKBENCH_ONE_MACHINE": "1"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

@@ -88,8 +88,6 @@ def sizes_of(home: Home) -> Sizes:
 def run_in_airflow(bench: AckbenchCommand, experiment: str) -> None:
     """Run an experiment by Airflow's own command, so that the home's database has the run."""
     bench.home.airflow.mkdir(exist_ok=True)
-    for empty in Home.from_environment().airflow.glob("empty-*.db"):
-        shutil.copy(empty, bench.home.airflow)
     ensure_database(bench.home)
     folder = bench.home.root.parent / "experiments"
     folder.mkdir()

@@ -25,7 +25,7 @@ from ackbench.infra.process.waiting import wait_until
 _FAULT_BEGIN_TIMEOUT_S = 600.0
 """Long enough for a busy machine."""
 Axes = Mapping[str, str | int | bool]
-_KILLED_PROCESSES = ("ackbench.infra.cluster.supervisor", "orchestration.embedded")
+_KILLED_PROCESSES = ("ackbench.infra.cluster.supervisor", "orchestration.runner")
 """In addition to the command itself: the processes that would clean up."""
 _AXES: Axes = {"acks": 1, "enable.idempotence": False, "replication.factor": 3, "partitions": 1}
 _ADDITIONAL_AXES: tuple[Axes, ...] = (

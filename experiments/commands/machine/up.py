@@ -13,9 +13,16 @@ from ackbench.infra.machine.home import Home
 
 
 def env(home: Home) -> int:
-    """Print, as shell commands, the environment variables that Airflow's own commands need."""
-    from ackbench.infra.airflow.environment import airflow_environment
+    """Print, as shell commands, the environment variables that Airflow's own commands need.
 
+    Their database is made if there is none.
+
+    Raises:
+        HarnessError: Airflow could not create it.
+    """
+    from ackbench.infra.airflow.environment import airflow_environment, ensure_database
+
+    ensure_database(home, echo_error)
     for name, value in sorted(airflow_environment(home).items()):
         if os.environ.get(name) != value:
             echo(f"export {name}={shlex.quote(value)}")

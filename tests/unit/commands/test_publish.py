@@ -179,11 +179,11 @@ def test_run_publishes_the_plan_before_it_starts(
     """So a store that cannot be written stops the run at once."""
     published: list[bool] = []
 
-    def run_dag(_home: Home, sweep: SweepFolder, *_others: object) -> RunOutcome:
+    def run_in_child(_home: Home, sweep: SweepFolder, *_others: object) -> RunOutcome:
         published.append((tmp_path / "store" / sweep.sweep_id / "plan.json").is_file())
         return RunOutcome(code=1, interrupted=0, killed=False)
 
-    monkeypatch.setattr(running, "run_dag", run_dag)
+    monkeypatch.setattr(running, "run_in_child", run_in_child)
     done = ackbench("run", "quick", *ONE_CELL, "--store", str(tmp_path / "store"))
     assert published == [True]
     assert done.exit_code == 1
@@ -207,12 +207,12 @@ def test_a_run_that_is_not_published_names_the_remedy_and_fails(
     log.parent.mkdir(parents=True)
     remedy = f"publish the rest with: ackbench publish {sweep.sweep_id}"
 
-    def run_dag(*_: object) -> RunOutcome:
+    def run_in_child(*_: object) -> RunOutcome:
         sweep.unpublished.write_text("the store does not answer\n")
         log.write_text(f"verify: not published: 1 of 2 trials, and the results; {remedy}\n")
         return RunOutcome(code=1, interrupted=0, killed=False)
 
-    monkeypatch.setattr(running, "run_dag", run_dag)
+    monkeypatch.setattr(running, "run_in_child", run_in_child)
     done = ackbench("run", "--resume", sweep.sweep_id, "--store", str(tmp_path / "store"))
     assert done.exit_code == 1
     assert "Who?" in done.stdout

@@ -212,7 +212,7 @@ def test_an_interrupt_between_two_rounds_ends_the_run(
     sweep = FakeInfrastructure(home).sweep(1)
     sweep.trial("000-abcdef").mkdir()
     monkeypatch.setattr(
-        running, "run_dag", lambda *_: RunOutcome(code=0, interrupted=0, killed=False)
+        running, "run_in_child", lambda *_: RunOutcome(code=0, interrupted=0, killed=False)
     )
     monkeypatch.setattr(RepeatUntil, "plan_more", interrupted)
 
@@ -236,7 +236,7 @@ def test_resuming_fetches_missing_jars_first_and_prints_it(
         lambda _cache, spec, say, _load: say(f"fetching Kafka {spec.kafka_version}"),
     )
     monkeypatch.setattr(
-        running, "run_dag", lambda *_: RunOutcome(code=0, interrupted=130, killed=False)
+        running, "run_in_child", lambda *_: RunOutcome(code=0, interrupted=130, killed=False)
     )
 
     assert running.resume(home, sweep.sweep_id) == 130
@@ -284,7 +284,7 @@ def test_a_failed_trial_exits_with_1_and_prints_the_reason(start: Start) -> None
 
     assert code == 1
     assert "failed: NodeFailed: node 2 died" in err
-    assert f"log: {command.home.logs / command.sweep.sweep_id / 'airflow.log'}" in err
+    assert f"log: {command.home.logs / command.sweep.sweep_id / 'run.log'}" in err
     assert f"resume with: ackbench run --resume {command.sweep.sweep_id}" in err
     assert "Traceback" not in err
 
@@ -380,7 +380,9 @@ def test_a_run_that_was_killed_is_named_with_the_signal_and_not_with_its_last_li
     log.parent.mkdir(parents=True)
     log.write_text("Task instance state updated [airflow.api_fastapi.execution_api.routes]\n")
     killed = RunOutcome(code=-signal.SIGKILL, interrupted=0, killed=False)
-    with pytest.raises(HarnessError, match=r"^the process that runs the DAG was ended by SIGKILL"):
+    with pytest.raises(
+        HarnessError, match=r"^the process that runs the sweep was ended by SIGKILL"
+    ):
         running._require_complete(home, sweep, killed)
 
 
@@ -430,7 +432,7 @@ def test_a_full_disk_is_named_although_it_took_the_reasons(
     pending: SweepFolder, tmp_path: Path
 ) -> None:
     """Neither the reason of the trial nor the last line of the log could be written."""
-    log = tmp_path / "airflow.log"
+    log = tmp_path / "run.log"
     log.write_text(DISK_IS_FULL)
     reason = running.reason_of_failure(pending, log)
     assert re.fullmatch(r"the disk of .* is full \(.* MiB free\): free space, .*", reason)
@@ -440,7 +442,7 @@ def test_a_full_disk_is_named_beside_the_reason_of_another_trial(
     pending: SweepFolder, tmp_path: Path
 ) -> None:
     """And once only."""
-    log = tmp_path / "airflow.log"
+    log = tmp_path / "run.log"
     log.write_text(DISK_IS_FULL)
     failed = pending.failed("000-abcdef")
     failed.mkdir(parents=True)
@@ -456,7 +458,7 @@ def test_the_full_disk_of_a_store_is_not_that_of_the_home(
     pending: SweepFolder, tmp_path: Path
 ) -> None:
     """The line names the store already, and has the remedy."""
-    log = tmp_path / "airflow.log"
+    log = tmp_path / "run.log"
     line = (
         "verify: not published: 2 of 2 trials, and the results; publish the rest with: ackbench "
         "publish quick (file:///store/quick cannot be written: [Errno 28] Error writing bytes to "
@@ -470,6 +472,6 @@ def test_without_a_full_disk_the_last_line_of_the_log_is_the_reason(
     pending: SweepFolder, tmp_path: Path
 ) -> None:
     """The first failure is printed last."""
-    log = tmp_path / "airflow.log"
+    log = tmp_path / "run.log"
     log.write_text("measure: no ledgers\nplan: no ports\n")
     assert running.reason_of_failure(pending, log) == "plan: no ports"

@@ -14,9 +14,7 @@ from support.command_line import ackbench
 
 from ackbench.experiments.commands import setup
 from ackbench.experiments.commands.setup import COMPILED_MODULES
-from ackbench.infra.airflow.environment import database_of
 from ackbench.infra.errors import MachineError
-from ackbench.infra.machine.files import try_lock
 from ackbench.infra.machine.home import SET_UP_FILE, Home
 
 PROGRAM = """
@@ -130,17 +128,6 @@ def test_services_do_not_start_in_a_home_of_a_later_version(
     assert "was set up by ackbench 99.1.0, this is " in result.stderr
 
 
-def test_airflows_database_is_not_replaced_under_a_running_scheduler(home: Home) -> None:
-    """It would go on with the deleted file, and lose what it writes."""
-    home.airflow.mkdir()
-    database_of(home).write_bytes(b"of another version")
-    lock = try_lock(home.root / "up.lock")
-    assert lock
-    with lock, pytest.raises(MachineError, match="stop it, and start it again"):
-        setup._ensure_airflow_database(home, lambda _: None)
-    assert database_of(home).read_bytes() == b"of another version"
-
-
 @pytest.mark.parametrize("content", ["", "{", '{"ackbench": 1}'])
 def test_a_damaged_record_counts_as_none(home: Home, made: list[str], content: str) -> None:
     """The set-up is made again, which costs little where nothing is missing."""
@@ -192,7 +179,6 @@ def test_jars_that_cannot_be_fetched_end_the_set_up(
     for step in (
         "ensure_compiled",
         "ensure_spark_ready",
-        "_ensure_airflow_database",
         "_ensure_mlflow_store",
         "ensure_kafka_ready",
     ):

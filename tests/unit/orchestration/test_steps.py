@@ -19,7 +19,7 @@ from ackbench.experiments.results.history import warehouse
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import VERSION_VARIABLE
 from ackbench.experiments.sweep.published import keep_store, note_failure
-from ackbench.infra.airflow.environment import EMBEDDED, airflow_environment
+from ackbench.infra.airflow.environment import airflow_environment
 from ackbench.infra.errors import MachineError
 from ackbench.infra.machine.files import sqlite_url
 from ackbench.infra.machine.home import Home
@@ -133,14 +133,15 @@ def test_on_a_spark_cluster_a_published_sweep_is_measured_in_its_store(
     assert (sweep.results / "trials.parquet").read_bytes() == b"measured there"
 
 
-def test_a_task_ends_with_its_supervisor_and_an_embedded_run_does_not(
+def test_a_task_ends_with_its_supervisor_and_a_command_does_not(
     world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker's process group was killed, and its task ran all trials of its batch."""
     sweep, tied = world.sweep(1), list[str]()
     monkeypatch.setattr(step_context, "end_with_forking_parent", lambda: tied.append("task"))
-    for embedded, expected in (("1", []), ("", ["task"])):
-        monkeypatch.setenv(EMBEDDED, embedded)
+    for dag_id, expected in (("", []), ("ackbench_sweep", ["task"])):
+        monkeypatch.setenv("AIRFLOW_CTX_DAG_ID", dag_id)
+        monkeypatch.setenv("AIRFLOW_CTX_DAG_RUN_ID", dag_id and "manual")
         with step_context.SweepRun(sweep).hold("trial"):
             assert tied == expected
 
@@ -168,7 +169,13 @@ def test_sigterm_interrupts_a_task_and_its_log_says_so_in_one_line(tmp_path: Pat
     """That of a pod which is deleted: Airflow's own handler lets the trial run on."""
     ran = subprocess.run(
         [sys.executable, "-c", STOPPED],
-        env={**os.environ, "ACKBENCH_HOME": str(tmp_path), "AIRFLOW_HOME": str(tmp_path)},
+        env={
+            **os.environ,
+            "ACKBENCH_HOME": str(tmp_path),
+            "AIRFLOW_HOME": str(tmp_path),
+            "AIRFLOW_CTX_DAG_ID": "ackbench_sweep",
+            "AIRFLOW_CTX_DAG_RUN_ID": "manual",
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -178,7 +178,7 @@ def test_without_a_reported_activity_airflow_is_starting(tmp_path: Path) -> None
     """A sweep that is only planned has no activity."""
     progress = ProgressReader(*a_sweep(tmp_path)).read()
 
-    assert (progress.done, progress.trial, progress.activity) == (0, None, "starting Airflow")
+    assert (progress.done, progress.trial, progress.activity) == (0, None, "starting")
 
 
 def remaining_s(
@@ -331,7 +331,7 @@ def test_the_activity_of_an_earlier_run_is_not_shown(tmp_path: Path) -> None:
     sweep, plan = a_sweep(tmp_path)
     sweep.report_activity("destroy", "destroying the cluster")
 
-    assert ProgressReader(sweep, plan).read().activity == "starting Airflow"
+    assert ProgressReader(sweep, plan).read().activity == "starting"
 
 
 def test_the_table_has_one_row_per_cell_and_one_block_per_fault() -> None:

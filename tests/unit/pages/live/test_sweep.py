@@ -82,7 +82,7 @@ def test_what_an_earlier_run_reported_is_over(home: Home) -> None:
     activity = sweep.activity()
     assert activity is not None
     live = SweepFollower(sweep, activity.since_ns + 1).read()
-    assert (live.trial, live.stage, live.activity) == (None, "start", "starting Airflow")
+    assert (live.trial, live.stage, live.activity) == (None, "start", "starting")
 
 
 # The reader

@@ -64,7 +64,7 @@ def plant(home: Home, name: str) -> SweepFolder:
         )
     )
     (home.logs / name).mkdir(parents=True)
-    (home.logs / name / "airflow.log").write_text("x" * 20_000)
+    (home.logs / name / "run.log").write_text("x" * 20_000)
     return sweep
 
 

@@ -1,4 +1,4 @@
-"""A fake of the process that runs the DAG: `dag_run.py <mode> <sweep id>`.
+"""A fake of the process that runs a sweep's steps: `fake_run.py <mode> <sweep id>`.
 
 It has one child process, where the real one has many. Modes:
 - `completes` seals every trial.
