@@ -8,11 +8,11 @@ Airflow's page.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from airflow.sdk import dag, task
 
-from ackbench.dags.tasks import failing_in_one_line
+from ackbench.dags.tasks import RUN_TYPES, failing_in_one_line
 from ackbench.infra.airflow.environment import MACHINE_POOL
 
 
@@ -24,6 +24,7 @@ from ackbench.infra.airflow.environment import MACHINE_POOL
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
+    allowed_run_types=cast("Any", RUN_TYPES),
     is_paused_upon_creation=True,
     default_args={"retries": 0, "owner": "ackbench", "execution_timeout": timedelta(days=1)},
     tags=["ackbench", "maintenance"],

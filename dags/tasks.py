@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
 from airflow.sdk import Asset, BaseOperatorLink, dag, get_current_context, task
 from airflow.sdk.definitions.dag import DAG
@@ -31,16 +31,16 @@ STARTED_SWEEP_PRIORITY: Final = 10
 
 So a sweep that has its cluster finishes before another one starts its own.
 """
-RETRIES: Final = 2
-"""Of the steps that may be repeated: listing, destroying, measuring, reporting and tracking."""
+RETRIES: Final = 3
+"""Of the steps that may be repeated: listing, starting and destroying the cluster, and results."""
 RETRY_DELAY: Final = timedelta(seconds=30)
+"""Before the first retry; each further one waits twice as long."""
 STEP_LIMIT: Final = timedelta(hours=2)
-"""How long a step may take that does not wait for the machine."""
-MACHINE_LIMIT: Final = timedelta(days=7)
-"""How long a step may take that waits for the machine, or that runs a batch of trials.
-
-Each of its own waits has a shorter limit; a trial's load may take a day.
-"""
+"""How long a step may take whose limit is not in the plan."""
+RUN_LIMIT: Final = timedelta(days=7)
+"""How long a scheduled run may keep the next one waiting."""
+RUN_TYPES: Final = ("scheduled", "manual", "asset_triggered", "operator_triggered")
+"""All but backfills: each run of one would test the Kafka of today."""
 REASON_KEY: Final = "reason"
 """The XCom in which `plan` leaves why it has failed, for `alert`."""
 _LOG: Final = logging.getLogger(__name__)
@@ -113,11 +113,14 @@ def sweep_dag(
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
         max_active_runs=1,
+        dagrun_timeout=RUN_LIMIT if schedule else None,
+        allowed_run_types=cast("Any", RUN_TYPES),
         is_paused_upon_creation=schedule is not None,
         params=trigger_form((*catalog_names(), *offered_files()), tuple(FAULTS), experiment),
         default_args={
             "retries": 0,
             "retry_delay": RETRY_DELAY,
+            "retry_exponential_backoff": 2,
             "execution_timeout": STEP_LIMIT,
             "owner": "ackbench",
             # Airflow's default, `downstream`, would start `provision` before `trial`.
@@ -129,7 +132,7 @@ def sweep_dag(
     )
     def sweep() -> None:
         sweep_id: Any = plan(experiment if schedule else None)
-        provisioned: Any = provision(sweep_id)
+        provisioned: Any = provision.override(retries=RETRIES)(sweep_id)
         listed = list_trials.override(retries=RETRIES)(sweep_id)
         trials = trial.partial(sweep_id=sweep_id).expand(planned=listed)
         destroyed = destroy.override(retries=RETRIES)(sweep_id)
@@ -138,7 +141,9 @@ def sweep_dag(
         tracked: Any = track.override(retries=RETRIES)(sweep_id)
         tracked.operator.operator_extra_links = (ReportLink(), MlflowLink())
         verified: Any = verify(sweep_id)
-        finished: Any = finish.override(outlets=[finished_sweeps(dag_id)])(sweep_id)
+        finished: Any = finish.override(retries=RETRIES, outlets=[finished_sweeps(dag_id)])(
+            sweep_id
+        )
         trials >> measured >> report.override(retries=RETRIES)(sweep_id) >> tracked
         measured >> verified >> alert(sweep_id).as_teardown()
         [verified, tracked] >> finished
@@ -176,6 +181,25 @@ def failing_in_one_line(
     return reporting
 
 
+def limit_by_plan(context: Context) -> None:
+    """Limit the time of a task by the plan of its sweep, which the parsed DAG does not know."""
+    from ackbench.experiments.orchestration.step_context import sweep_named
+    from ackbench.experiments.sweep import time_limits
+
+    operator: Any = context["task"]
+    arguments = {**dict(zip(["sweep_id"], operator.op_args, strict=False)), **operator.op_kwargs}
+    try:
+        planned = sweep_named(arguments["sweep_id"]).plan()
+    except AckbenchError:
+        return  # the step fails for the same reason, and says it
+    if operator.task_id in {"provision", "trial"}:
+        ids = arguments.get("planned", {}).get("trials", ())
+        limit_s = time_limits.trials_limit_s(planned, ids)
+    else:
+        limit_s = time_limits.results_limit_s(planned)
+    operator.execution_timeout = timedelta(seconds=limit_s)
+
+
 @task
 @failing_in_one_line
 def plan(scheduled: str | None, **context: Any) -> str:
@@ -203,7 +227,7 @@ def list_trials(sweep_id: str) -> list[dict[str, Any]]:
     return batches.list_batches(sweep_id)
 
 
-@task(pool=MACHINE_POOL, execution_timeout=MACHINE_LIMIT)
+@task(pool=MACHINE_POOL, pre_execute=limit_by_plan)
 @failing_in_one_line
 def provision(sweep_id: str) -> str:
     """Start the Kafka cluster; on several hosts each batch starts its own."""
@@ -214,7 +238,7 @@ def provision(sweep_id: str) -> str:
 
 @task(
     pool=MACHINE_POOL,
-    execution_timeout=MACHINE_LIMIT,
+    pre_execute=limit_by_plan,
     # The planned trial when the task starts, then the one that it runs; or the batch.
     map_index_template="{{ trial | default(task.op_kwargs['planned']['label']) }}",
     priority_weight=STARTED_SWEEP_PRIORITY,
@@ -234,7 +258,7 @@ def trial(sweep_id: str, planned: dict[str, Any]) -> str:
 
 @task(
     pool=MACHINE_POOL,
-    execution_timeout=MACHINE_LIMIT,
+    pre_execute=limit_by_plan,
     trigger_rule="all_done",
     priority_weight=STARTED_SWEEP_PRIORITY,
 )
@@ -266,7 +290,7 @@ def track(sweep_id: str) -> None:
     steps.track(sweep_id)
 
 
-@task(trigger_rule="all_done", execution_timeout=MACHINE_LIMIT)
+@task(trigger_rule="all_done", pre_execute=limit_by_plan)
 @failing_in_one_line
 def verify(sweep_id: str | None) -> None:
     """Publish the sweep, if it has a store; fail if a planned trial is missing, and name it."""

@@ -17,7 +17,6 @@ from ackbench.experiments.commands.run_process import (
     RunOutcome,
     RunProcess,
     runner_command,
-    time_limit_s,
 )
 from ackbench.experiments.commands.run_until import RepeatLimits, RepeatUntil
 from ackbench.experiments.commands.setup import ensure_set_up
@@ -62,6 +61,7 @@ from ackbench.experiments.sweep.published import (
 )
 from ackbench.experiments.sweep.several_hosts import check_out
 from ackbench.experiments.sweep.several_hosts import resume as resume_trials
+from ackbench.experiments.sweep.time_limits import run_limit_s
 from ackbench.infra.errors import AckbenchError, HarnessError, InputError, MachineError
 from ackbench.infra.machine.home import HeldHome, Home, HomeMoved
 from ackbench.infra.machine.resources import full_disk, full_disk_is_named
@@ -347,7 +347,7 @@ def run_in_child(
                 display.show(progress.read())
                 check_page()
 
-            return run.follow(interrupts, look, display.print_line, time_limit_s(plan))
+            return run.follow(interrupts, look, display.print_line, run_limit_s(plan))
 
 
 @contextmanager

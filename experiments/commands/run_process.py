@@ -18,7 +18,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, Self
 
-from ackbench.experiments.sweep.plan import Plan
 from ackbench.infra.machine.home import REPOSITORY
 from ackbench.infra.process.processes import ProcessIdentity, spawn_dying_with_parent
 from ackbench.infra.process.waiting import wait_until
@@ -28,10 +27,6 @@ INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 POLL_INTERVAL_S: Final = 0.2
 TEARDOWN_S: Final = 90.0
 """How long an interrupted run may take to destroy its cluster before it is killed."""
-START_LIMIT_S: Final = 1800.0
-"""A cluster's start and the measuring together; only a hung run takes longer."""
-TRIAL_LIMIT_S: Final = 600.0
-"""What a trial may take in addition to its load."""
 
 
 class Interrupts:
@@ -171,8 +166,3 @@ class RunProcess:
 def runner_command(sweep_id: str) -> tuple[str, ...]:
     """Return the command that runs the steps of a sweep in one process."""
     return tuple(module_command("ackbench.experiments.orchestration.runner", sweep_id))
-
-
-def time_limit_s(plan: Plan) -> float:
-    """Return a time that no healthy run of the plan exceeds, seconds."""
-    return START_LIMIT_S + sum(trial.workload.duration_s + TRIAL_LIMIT_S for trial in plan.trials)

@@ -248,9 +248,11 @@ class SweepRun:
         """
         try:
             yield
+        except (KeyboardInterrupt, SystemExit):
+            raise
         except TrialFailed:
             raise  # `run_trial` has recorded it
-        except Exception as error:
+        except BaseException as error:  # a time-out of Airflow's is no `Exception`
             reason = failure_reason(error, self.sweep.root)
             if not self.sweep.trial(spec.trial_id).exists():
                 failed = self.sweep.failed(spec.trial_id)

@@ -145,6 +145,11 @@ class AckbenchSweepOperator(BaseOperator):
                 version, or a cell is not as expected. Another attempt would end the same way.
             AirflowException: the sweep failed.
         """
+        if getattr(context.get("dag_run"), "run_type", None) == "backfill":
+            raise AirflowFailException(
+                "a backfill would test the Kafka of today once for each day of the past: trigger "
+                "the DAG instead"
+            )
         command, note = self._command(), self._note(context)
         self._require_same_version(command)
         with tempfile.TemporaryDirectory(prefix="ackbench-") as folder:

@@ -119,8 +119,18 @@ def test_only_steps_that_may_be_repeated_are_retried(dags: Any, dag_id: str) -> 
         RETRIES,
     )  # imports Airflow, which is configured now
 
-    repeated = {"list_trials", "destroy", "measure", "report", "track"}
+    repeated = {"list_trials", "provision", "destroy", "measure", "report", "track", "finish"}
     assert retries == {name: RETRIES if name in repeated else 0 for name in retries}
+
+
+@pytest.mark.parametrize("dag_id", [*IDS, "ackbench_prune"])
+def test_a_backfill_is_refused_in_one_line(dags: Any, dag_id: str) -> None:
+    """Each of its runs would test the Kafka of today; Airflow says so before one is created."""
+    from airflow.models.backfill import BackfillDagRun  # noqa: F401 - registers what DAGs refer to
+    from airflow.utils.types import DagRunType
+
+    allowed = {str(one.value) for one in dags.get_dag(dag_id).allowed_run_types}
+    assert allowed == {str(one) for one in DagRunType} - {"backfill", "asset_materialization"}
 
 
 @pytest.mark.parametrize("dag_id", [*IDS, "ackbench_prune"])

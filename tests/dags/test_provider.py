@@ -100,6 +100,17 @@ def variables_of(program: Path) -> dict[str, str]:
     return found
 
 
+def test_a_backfill_starts_nothing(operators: Any, bench: Callable[..., Path]) -> None:
+    """Each of its runs would test the Kafka of today."""
+    program = bench((0, "done"))
+    operator = operators.AckbenchSweepOperator(
+        task_id="t", experiment="quick", command=[sys.executable, str(program)]
+    )
+    with pytest.raises(operators.AirflowFailException, match=r"would test the Kafka of today once"):
+        operator.execute({**CONTEXT, "dag_run": SimpleNamespace(run_type="backfill")})
+    assert not (program.parent / "calls").exists()
+
+
 def test_the_provider_and_ackbench_have_one_version() -> None:
     """The operator refuses another release series."""
     assert __version__ == version("ackbench")

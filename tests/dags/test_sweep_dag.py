@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
 from ackbench.experiments.orchestration import alerts, batches, step_context, steps
+from ackbench.experiments.sweep import time_limits
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.airflow.environment import DAGS_FOLDER
 from ackbench.infra.errors import HarnessError
@@ -275,6 +277,48 @@ def test_a_trial_task_that_finds_nothing_to_run_is_skipped(
     assert dag_run.state == "success"
     assert task_states(dag_run)["trial"] == {"success", "skipped"}
     assert world.started_trials() == ["000-abcdef"]
+
+
+def test_the_time_of_a_task_is_limited_by_the_plan_of_its_sweep(
+    dags: Any, world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parsed DAG does not know the plan, so the limit is set when the task starts."""
+    from airflow.sdk import get_current_context
+
+    limits: list[timedelta | None] = []
+    run_trial = world.run_trial
+
+    def noting(*arguments: Any) -> Any:
+        limits.append(get_current_context()["task"].execution_timeout)
+        return run_trial(*arguments)
+
+    monkeypatch.setattr("ackbench.experiments.trial.run.run_trial", noting)
+    sweep = world.sweep(1)
+    assert run(dags, sweep).state == "success"
+    assert limits == [timedelta(seconds=time_limits.trials_limit_s(sweep.plan()))]
+
+
+def test_a_trial_that_airflow_ends_has_failed_and_the_next_one_runs(
+    dags: Any, world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow's time-out is no `Exception`; the next task would run the same trial again."""
+    from airflow.sdk.exceptions import AirflowTaskTimeout
+
+    run_trial = world.run_trial
+
+    def hanging(sweep: SweepFolder, spec: Any, *others: Any) -> Any:
+        if spec.trial_id == "000-abcdef":
+            raise AirflowTaskTimeout("Timeout, PID: 4711")
+        return run_trial(sweep, spec, *others)
+
+    monkeypatch.setattr("ackbench.experiments.trial.run.run_trial", hanging)
+    sweep = world.sweep(2)
+    dag_run = run(dags, sweep)
+
+    assert dag_run.state == "failed"
+    assert task_states(dag_run)["trial"] == {"failed", "success"}
+    assert sweep.failure_reason("000-abcdef") == "AirflowTaskTimeout: Timeout, PID: 4711"
+    assert sweep.pending() == ("000-abcdef",)
 
 
 @pytest.mark.further
