@@ -64,7 +64,6 @@ def changed_setting_lines(settings: Sequence[ChangedSetting]) -> Iterator[str]:
 def _changed(spec: TrialSpec, several_clients: bool) -> Iterator[tuple[str, str, str, str | None]]:
     """Yield scope, name, value and default of the settings of a trial that are not the default."""
     prefix = f"{spec.client} " if several_clients else ""
-    kafka = kafka_defaults(spec)
     scopes: list[tuple[str, Mapping[str, str], Mapping[str, str]]] = [
         (f"{prefix}producer", spec.producer, producer_defaults(spec)),
         (
@@ -73,6 +72,7 @@ def _changed(spec: TrialSpec, several_clients: bool) -> Iterator[tuple[str, str,
             ClientChoice(kind=spec.client, defaults=True).consumer_settings({}),
         ),
     ]
+    kafka = kafka_defaults(spec)
     if kafka is not None:
         scopes += [
             ("topic", spec.topic, defaults_of(kafka.topic)),
