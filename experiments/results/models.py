@@ -24,6 +24,7 @@ from ackbench.experiments.ledger.trial_manifest import (
     TrialManifest,
 )
 from ackbench.experiments.sweep.expectations import Expectation
+from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.guarantees import Guarantee
 from ackbench.experiments.verdicts.judge import HarnessCheck, Judgement
@@ -331,6 +332,8 @@ class SweepResults(Frozen):
     without_digests: tuple[str, ...] = ()
     """Complete trials that ledger version 4 sealed, without digests: a changed bit in their files
     may go unnoticed."""
+    plan: Plan = Field(exclude=True, repr=False)
+    """What the sweep was to run."""
     foreign: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
     """Complete trials that are not the plan's, with the reasons."""
     manifest: ResultsManifest | None = Field(default=None, exclude=True, repr=False)

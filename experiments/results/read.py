@@ -65,6 +65,7 @@ def read_results(sweep: SweepFolder, *, in_full: bool = True) -> SweepResults:
         without_digests=tuple(
             sorted(trial_id for trial_id, one in manifests.items() if one.files is None)
         ),
+        plan=plan,
         foreign=stored.foreign,
         manifest=stored.manifest,
         manifests=manifests,

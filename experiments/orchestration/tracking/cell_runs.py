@@ -48,6 +48,7 @@ def cell_run(cell: CellResult, results: SweepResults, axes: Sequence[str]) -> Ru
         results: of its sweep.
         axes: what the sweep's cells differ in.
     """
+    verdict, metrics = verdict_in_words(cell.judgements), dict(_metrics(cell))
     tags = {
         "sweep_id": results.sweep_id,
         "experiment": results.experiment,
@@ -56,7 +57,7 @@ def cell_run(cell: CellResult, results: SweepResults, axes: Sequence[str]) -> Ru
         "cell": cell.label,
         "role": cell.role.value,
         "fault": fault_name(cell.cell),
-        VERDICT: verdict_in_words(cell.judgements),
+        VERDICT: verdict,
         **{VERDICT_TAGS[one.guarantee]: one.verdict.value for one in cell.judgements},
     }
     return RunContent(
@@ -65,7 +66,7 @@ def cell_run(cell: CellResult, results: SweepResults, axes: Sequence[str]) -> Ru
         params={
             axis: format_value(value) for axis, value in cell.cell.items() if value is not None
         },
-        metrics=dict(_metrics(cell)),
+        metrics=metrics,
     )
 
 

@@ -154,14 +154,14 @@ def read_report_data(sweep: SweepFolder) -> ReportData:
     results = read_results(sweep)
     manifests = results.manifests
     return ReportData(
-        plan=sweep.plan(),
+        plan=results.plan,
         results=results,
         manifests=manifests,
-        histogram=large_table_by_trial(sweep, "histogram", results.manifest),
-        **{name: rows_by_trial(sweep, name, results.manifest) for name in _TABLES},
         leaders={
             trial_id: _leader_changes(sweep, manifest) for trial_id, manifest in manifests.items()
         },
+        histogram=large_table_by_trial(sweep, "histogram", results.manifest),
+        **{name: rows_by_trial(sweep, name, results.manifest) for name in _TABLES},
         machine=sweep.machine(),
         folder=sweep.argument if sweep.origin else str(sweep.root.resolve()),
         program=str(Path(sys.executable).with_name("ackbench")),
