@@ -10,8 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.planning.properties import KafkaProperties, kafka_properties
-from ackbench.experiments.planning.properties.definitions import Property
+from ackbench.experiments.planning.properties import (
+    KafkaProperties,
+    defaults_of,
+    kafka_properties,
+)
 from ackbench.experiments.results.models import ChangedSetting
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
@@ -111,11 +114,6 @@ def kafka_defaults(spec: TrialSpec) -> KafkaProperties | None:
         return kafka_properties(spec.cluster.kafka_version)
     except FileNotFoundError:
         return None
-
-
-def defaults_of(properties: Iterable[Property]) -> dict[str, str]:
-    """Return the default of each property, by name."""
-    return {one.name: one.default for one in properties}
 
 
 def _is_axis(cell: Cell, scope: str, name: str) -> bool:

@@ -23,6 +23,7 @@ from ackbench.experiments.ledger.trial_manifest import (
     Status,
     TrialManifest,
 )
+from ackbench.experiments.sweep.cell_names import fault_name
 from ackbench.experiments.sweep.expectations import Expectation
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.verdicts.contract import ContractClause
@@ -188,6 +189,11 @@ class CellStatus(Frozen):
     failed_trials: int = 0
     trials_with_loss: int | None = None
     trials_with_duplicates: int | None = None
+
+    @property
+    def fault_name(self) -> str:
+        """The fault as in a sentence: `leader-crash`, or `no fault`."""
+        return fault_name(self.cell)
 
 
 class CellResult(CellQuantities[MedianAndMax], CellStatus):

@@ -18,7 +18,7 @@ from ackbench.experiments.orchestration.tracking.runs import (
     without_empty,
 )
 from ackbench.experiments.results.models import CellResult, MedianAndMax, SweepResults
-from ackbench.experiments.sweep.cell_names import cell_name, fault_name
+from ackbench.experiments.sweep.cell_names import cell_name
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 CELL: Final = "cell"
@@ -56,7 +56,7 @@ def cell_run(cell: CellResult, results: SweepResults, axes: Sequence[str]) -> Ru
         "trial_id": f"{CELL} {cell.label}",
         "cell": cell.label,
         "role": cell.role.value,
-        "fault": fault_name(cell.cell),
+        "fault": cell.fault_name,
         VERDICT: verdict,
         **{VERDICT_TAGS[one.guarantee]: one.verdict.value for one in cell.judgements},
     }
