@@ -6,7 +6,7 @@ follows from it (`experiments.results.read`) reads no file.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -74,69 +74,67 @@ def read_stored(sweep: SweepFolder, *, in_full: bool) -> StoredContents:
         LedgerError: a file is incomplete, truncated, altered, of another version, or of another
             trial or measurement.
     """
-    plan, manifest = sweep.plan(), read_results_manifest(sweep)
+    plan, planned = sweep.plan(), sweep.planned()
+    manifest = read_results_manifest(sweep)
+    left_out: Collection[str] = manifest.left_out if manifest else ()
     rows = ResultRows.read(sweep, manifest, with_anomalies=in_full)
-    trials = _complete_trials(sweep, manifest, rows.trials, verified=in_full)
+    # A published trial may have become complete since its sweep was fetched.
+    folders = sealed_folders(pafs.LocalFileSystem(), str(sweep.root))
+    names = [name for folder in folders if (name := folder.rsplit("/", 1)[-1]) not in left_out]
+    trials = _complete_trials(sweep, names, manifest, planned, verified=in_full)
+    foreign = {name: reason for name, reason in trials.items() if isinstance(reason, str)}
+    for name in foreign.keys() & rows.trials.keys():
+        raise LedgerError(
+            f"{sweep.sweep_id}: {foreign[name]}; results/ was computed with it: "
+            f"ackbench measure {sweep.argument} --skip-unfit"
+        )
     manifests = [trial for trial in trials.values() if isinstance(trial, TrialManifest)]
-    ended = {*trials, *(manifest.left_out if manifest else ())}
+    manifests.sort(key=lambda trial: trial.order)
     return StoredContents(
         plan=plan,
         manifest=manifest,
         rows=rows,
-        manifests={
-            one.trial_id: one for one in sorted(manifests, key=lambda manifest: manifest.order)
-        },
-        foreign={name: reason for name, reason in trials.items() if isinstance(reason, str)},
+        manifests={trial.trial_id: trial for trial in manifests},
+        foreign=foreign,
         failures={
             spec.trial_id: sweep.failure_reason(spec.trial_id)
             for spec in plan.trials
-            if spec.trial_id not in ended and sweep.failed(spec.trial_id).exists()
+            if spec.trial_id not in {*trials, *left_out} and sweep.failed(spec.trial_id).exists()
         },
     )
 
 
 def _complete_trials(
     sweep: SweepFolder,
+    names: Sequence[str],
     manifest: ResultsManifest | None,
-    measured: Collection[str],
+    planned: PlannedTrials,
     *,
     verified: bool,
 ) -> Mapping[str, TrialManifest | str]:
-    """Return the manifests of the complete trials by id; of foreign ones, the reasons.
+    """Return the manifests of complete trials by id; of foreign ones, the reasons.
 
-    Trials that the results leave out are not read. In a store, each footer is a request, and many
-    are made at a time; the ledgers' content stays there unread.
+    In a store, each footer is a request, and many are made at a time; the ledgers' content stays
+    there unread.
     """
-    left_out: Collection[str] = manifest.left_out if manifest else ()
-    # A published trial may have become complete since its sweep was fetched.
-    folders = sealed_folders(pafs.LocalFileSystem(), str(sweep.root))
-    names = [name for folder in folders if (name := folder.rsplit("/", 1)[-1]) not in left_out]
-    planned = sweep.planned()
     try:
         with ThreadPoolExecutor(_REQUESTS if sweep.origin else _THREADS) as pool:
             read = (pool.map if verified else map)(
-                lambda name: _complete_trial(sweep, manifest, planned, name, verified=verified),
+                lambda name: _complete_trial(sweep, name, manifest, planned, verified=verified),
                 names,
             )
-            trials = dict(zip(names, read, strict=True))
+            return dict(zip(names, read, strict=True))
     except LocationError as error:
         raise LedgerError(f"{sweep.sweep_id}: {error}") from error
     except InvalidLedger as error:
         raise LedgerError(f"{sweep.sweep_id}: {error}; {sweep.unfit_remedy}") from error
-    for name in trials.keys() & measured:
-        if isinstance(reason := trials[name], str):
-            raise LedgerError(
-                f"{sweep.sweep_id}: {reason}; results/ was computed with it: "
-                f"ackbench measure {sweep.argument} --skip-unfit"
-            )
-    return trials
 
 
 def _complete_trial(
     sweep: SweepFolder,
+    trial_id: str,
     manifest: ResultsManifest | None,
     planned: PlannedTrials,
-    trial_id: str,
     *,
     verified: bool,
 ) -> TrialManifest | str:
@@ -144,9 +142,9 @@ def _complete_trial(
 
     Args:
         sweep: the sweep.
-        manifest: of its results.
-        planned: its plan.
         trial_id: the trial.
+        manifest: of the sweep's results.
+        planned: its plan.
         verified: compare all of the trial's files that are on this machine with their digests.
             Otherwise they are there with their sizes.
     """
