@@ -96,7 +96,7 @@ def write_result_files(sweep: SweepFolder, results: SweepResults, files: ResultF
     if files.json is not None:
         replace_file(files.json, f"{_as_json(sweep, results)}\n")
     if files.markdown is not None:
-        run = describe_run(sweep.plan(), list(results.manifests.values()))
+        run = describe_run(results.plan, list(results.manifests.values()))
         lines = markdown_lines(results, run, remarks(sweep, results))
         replace_file(files.markdown, "\n".join(lines) + "\n")
 
@@ -168,11 +168,11 @@ def print_results(sweep: SweepFolder, results: SweepResults, *, in_full: bool = 
         results: of it.
         in_full: also settings, controls, power, and what each column means.
     """
-    plan, terminal = sweep.plan(), sys.stdout.isatty()
+    terminal = sys.stdout.isatty()
     console = console_for_results(terminal=terminal)
     print_text(
         console,
-        f"{results.sweep_id}: {describe_run(plan, list(results.manifests.values()))}\n",
+        f"{results.sweep_id}: {describe_run(results.plan, list(results.manifests.values()))}\n",
         wrap=terminal,
     )
     print_text(console, f"{results.question.strip()}\n", wrap=terminal)
@@ -218,7 +218,7 @@ def _places(sweep: SweepFolder, columns: int, *, in_full: bool) -> Iterator[str]
 
 def finding_lines(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
     """Yield the claim and the sweep's finding on it; nothing if the experiment tests no claim."""
-    claim, finding = sweep.plan().claim, finding_of(sweep, results)
+    claim, finding = results.plan.claim, finding_of(sweep, results)
     if claim and finding:
         yield f"lesson {claim.lesson}: {claim.says}"
         yield "\n".join([*finding.lines(), ""])

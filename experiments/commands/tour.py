@@ -36,6 +36,7 @@ from ackbench.experiments.results.lessons.tour import (
     new_tour,
     parse_lessons,
 )
+from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.spark_job import measuring_service
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import SweepLock
@@ -171,7 +172,7 @@ def _run_stop(home: Home, folder: TourFolder, stop: TourStop) -> tuple[TourStop,
 
 
 def _finding_text(sweep: SweepFolder) -> str:
-    finding = finding_of(sweep)
+    finding = finding_of(sweep, read_results(sweep))
     return "\n".join(finding.lines()) if finding else "the experiment tests no claim"
 
 
@@ -228,7 +229,8 @@ def _conclusion(home: Home, stop: TourStop) -> str:
         return "cannot be tested on this machine"
     finding = None
     if stop.sweep_id and stop.seconds is not None and not stop.failed:
-        finding = finding_of(find_sweep(home, stop.sweep_id))
+        sweep = find_sweep(home, stop.sweep_id)
+        finding = finding_of(sweep, read_results(sweep))
     return finding.conclusion.value if finding else "failed"
 
 

@@ -123,8 +123,10 @@ FAULT_PLACE: Final = SettingPlace(Scope.STRUCTURE, "fault")
 
 @dataclass(frozen=True)
 class KnownNames:
-    """The names that each scope knows."""
+    """The names that each scope knows, and the rules of those who know them."""
 
+    clients: tuple[ClientRules, ...]
+    """The rules of every client that a cell can have."""
     producer: AbstractSet[str]
     consumer: AbstractSet[str]
     kafka: KafkaProperties
@@ -187,6 +189,7 @@ def known_names(experiment: Experiment, librdkafka: ClientRules) -> KnownNames:
         raise ExperimentError(str(error)) from error
     clients = rules_of_all_clients(experiment, librdkafka)
     return KnownNames(
+        clients=clients,
         producer=frozenset[str]().union(*(rules.producer for rules in clients)),
         consumer=frozenset[str]().union(*(rules.consumer for rules in clients)),
         kafka=kafka,

@@ -24,7 +24,6 @@ from ackbench.experiments.planning.axes import (
     resolve_axis,
 )
 from ackbench.experiments.planning.cells import replace_axis
-from ackbench.experiments.planning.clients.requested import rules_of_all_clients
 from ackbench.experiments.planning.clients.rules import ClientRules, librdkafka_rules
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.field_types import ExpectSection
@@ -121,7 +120,7 @@ def _override_axis(
         place = resolve_axis(axis, known)
         if from_form and place.scope in PROPERTY_SCOPES:
             refuse_in_form(place.scope, place.name)
-        _check_values(experiment, place, values, known, librdkafka)
+        _check_values(experiment, place, values, known)
     except ExperimentError as error:
         raise ExperimentError(f"--set {axis}: {error}") from error
     existing = next(
@@ -147,13 +146,10 @@ def _check_values(
     place: SettingPlace,
     values: tuple[Scalar, ...],
     known: KnownNames,
-    librdkafka: ClientRules,
 ) -> None:
     for value in values:
         if place.scope in PROPERTY_SCOPES:
-            rules = rules_of_all_clients(experiment, librdkafka)
-            allow_code = experiment.allow_code
-            check_property_value(place, value, known, rules, allow_code=allow_code)
+            check_property_value(place, value, known, allow_code=experiment.allow_code)
         elif place == FAULT_PLACE:
             known.parse_fault(property_text(value))
 

@@ -26,7 +26,6 @@ from ackbench.experiments.planning.axes import (
 from ackbench.experiments.planning.catalog.loading import check_finding
 from ackbench.experiments.planning.cells import axis_places, cell_key, expand_cells
 from ackbench.experiments.planning.client_settings import client_settings
-from ackbench.experiments.planning.clients.requested import rules_of_all_clients
 from ackbench.experiments.planning.clients.rules import ClientRules, librdkafka_rules
 from ackbench.experiments.planning.controls import ResolvedCell, add_controls
 from ackbench.experiments.planning.expectations import expectations
@@ -133,9 +132,8 @@ def _check_names_and_values(
 ) -> None:
     """Check every name, and every value on its own, before cells combine them."""
     check_cluster_access(experiment, places, librdkafka.producer.keys())
-    rules = rules_of_all_clients(experiment, librdkafka)
     for place, value in dict.fromkeys(property_values(experiment, places, known)):
-        check_property_value(place, value, known, rules, allow_code=experiment.allow_code)
+        check_property_value(place, value, known, allow_code=experiment.allow_code)
     for kind, parameters in experiment.faults.items():
         fault_parameters(kind, parameters)
     _check_fault_axes(experiment, places, known)

@@ -270,7 +270,6 @@ def check_property_value(
     place: SettingPlace,
     value: Scalar,
     known: KnownNames,
-    rules: Iterable[ClientRules],
     *,
     allow_code: bool,
 ) -> None:
@@ -280,7 +279,6 @@ def check_property_value(
         place: the property.
         value: the value in the experiment.
         known: the names that the experiment may use.
-        rules: the rules of all clients of the experiment.
         allow_code: whether the experiment's file has `allow_code: true`.
 
     Raises:
@@ -292,7 +290,7 @@ def check_property_value(
     if place.scope in {Scope.TOPIC, Scope.BROKER}:
         problem = _cluster_value_problem(place, text, known)
     else:
-        problem = _client_value_problem(place, text, rules)
+        problem = _client_value_problem(place, text, known.clients)
     if problem:
         raise ExperimentError(
             f"{place.scope} property {place.name} is {format_value(value)}{problem}"

@@ -10,8 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.planning.properties import KafkaProperties, kafka_properties
-from ackbench.experiments.planning.properties.definitions import Property
+from ackbench.experiments.planning.properties import (
+    KafkaProperties,
+    defaults_of,
+    kafka_properties,
+)
 from ackbench.experiments.results.models import ChangedSetting
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
@@ -64,7 +67,6 @@ def changed_setting_lines(settings: Sequence[ChangedSetting]) -> Iterator[str]:
 def _changed(spec: TrialSpec, several_clients: bool) -> Iterator[tuple[str, str, str, str | None]]:
     """Yield scope, name, value and default of the settings of a trial that are not the default."""
     prefix = f"{spec.client} " if several_clients else ""
-    kafka = kafka_defaults(spec)
     scopes: list[tuple[str, Mapping[str, str], Mapping[str, str]]] = [
         (f"{prefix}producer", spec.producer, producer_defaults(spec)),
         (
@@ -73,6 +75,7 @@ def _changed(spec: TrialSpec, several_clients: bool) -> Iterator[tuple[str, str,
             ClientChoice(kind=spec.client, defaults=True).consumer_settings({}),
         ),
     ]
+    kafka = kafka_defaults(spec)
     if kafka is not None:
         scopes += [
             ("topic", spec.topic, defaults_of(kafka.topic)),
@@ -111,11 +114,6 @@ def kafka_defaults(spec: TrialSpec) -> KafkaProperties | None:
         return kafka_properties(spec.cluster.kafka_version)
     except FileNotFoundError:
         return None
-
-
-def defaults_of(properties: Iterable[Property]) -> dict[str, str]:
-    """Return the default of each property, by name."""
-    return {one.name: one.default for one in properties}
 
 
 def _is_axis(cell: Cell, scope: str, name: str) -> bool:

@@ -23,7 +23,9 @@ from ackbench.experiments.ledger.trial_manifest import (
     Status,
     TrialManifest,
 )
+from ackbench.experiments.sweep.cell_names import fault_name
 from ackbench.experiments.sweep.expectations import Expectation
+from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.guarantees import Guarantee
 from ackbench.experiments.verdicts.judge import HarnessCheck, Judgement
@@ -188,6 +190,11 @@ class CellStatus(Frozen):
     trials_with_loss: int | None = None
     trials_with_duplicates: int | None = None
 
+    @property
+    def fault_name(self) -> str:
+        """The fault as in a sentence: `leader-crash`, or `no fault`."""
+        return fault_name(self.cell)
+
 
 class CellResult(CellQuantities[MedianAndMax], CellStatus):
     """A cell over its repeats. Values are over sealed trials, and null if there are none."""
@@ -331,6 +338,8 @@ class SweepResults(Frozen):
     without_digests: tuple[str, ...] = ()
     """Complete trials that ledger version 4 sealed, without digests: a changed bit in their files
     may go unnoticed."""
+    plan: Plan = Field(exclude=True, repr=False)
+    """What the sweep was to run."""
     foreign: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
     """Complete trials that are not the plan's, with the reasons."""
     manifest: ResultsManifest | None = Field(default=None, exclude=True, repr=False)

@@ -27,6 +27,8 @@ from ackbench.experiments.sweep.documents import read_document
 from ackbench.experiments.sweep.folder import SweepFolder
 
 _MOST_TABLE_BYTES: Final = 1 << 30
+NAMED_COLUMNS: Final = ("trial_id", "kind", "producer", "seq")
+"""The columns of `experiments.ledger.result_tables.ANOMALIES` that name records."""
 Row = Mapping[str, Any]
 """A row of a table of `experiments.ledger.result_tables`, by column."""
 
@@ -239,26 +241,38 @@ class ResultRows:
     stalls: Mapping[str, Sequence[Row]] = field(default_factory=lambda: defaultdict(list))
     copies: Mapping[str, Row] = field(default_factory=dict)
     """Only of trials with a copy workload."""
+    anomalies: pa.Table = field(default_factory=lambda: _empty("anomalies").select(NAMED_COLUMNS))
+    """`NAMED_COLUMNS` of the records that violate a guarantee; empty if they were not read."""
 
     @classmethod
-    def read(cls, sweep: SweepFolder, manifest: ResultsManifest | None = None) -> ResultRows:
+    def read(
+        cls, sweep: SweepFolder, manifest: ResultsManifest | None, *, with_anomalies: bool
+    ) -> ResultRows:
         """Read the rows of a sweep.
+
+        Args:
+            sweep: the sweep.
+            manifest: as for `read_table`.
+            with_anomalies: read these too; otherwise they are only compared with the manifest.
 
         Raises:
             LedgerError: as `read_table`.
         """
+        rows: dict[str, Any] = {
+            name: rows_by_trial(sweep, name, manifest)
+            for name in ("fates", "latency", "gaps", "readers", "timeline", "stalls")
+        }
+        if with_anomalies:
+            rows["anomalies"] = read_table(sweep, "anomalies", manifest, NAMED_COLUMNS)
+        else:
+            require_table(sweep, "anomalies", manifest)
+        copies = read_optional_table(sweep, "copies", manifest).to_pylist()
         trials, cells = (
             read_table(sweep, name, manifest).to_pylist() for name in ("trials", "cells")
         )
-        copies = read_optional_table(sweep, "copies", manifest).to_pylist()
         return cls(
             trials={row["trial_id"]: row for row in trials},
-            fates=rows_by_trial(sweep, "fates", manifest),
-            latency=rows_by_trial(sweep, "latency", manifest),
-            gaps=rows_by_trial(sweep, "gaps", manifest),
-            cells={lift_cell_text(row["cell"]): row for row in cells},
-            readers=rows_by_trial(sweep, "readers", manifest),
-            timeline=rows_by_trial(sweep, "timeline", manifest),
-            stalls=rows_by_trial(sweep, "stalls", manifest),
             copies={row["trial_id"]: row for row in copies},
+            cells={lift_cell_text(row["cell"]): row for row in cells},
+            **rows,
         )

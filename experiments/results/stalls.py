@@ -23,6 +23,20 @@ MAX_SENTENCES: Final = 3
 """How many stalls of a trial are named where many trials are listed: the longest."""
 
 
+def stall_sentences(phases: Phases, rows: Sequence[Row]) -> tuple[str, ...]:
+    """Return what was stalled under load, and when; the longest first.
+
+    Args:
+        phases: the trial's.
+        rows: its rows of `experiments.ledger.result_tables.STALLS`.
+    """
+    stalls = stalls_under_load(phases, rows)
+    return tuple(
+        stall_sentence(stall, phases.load_begin_ns)
+        for stall in sorted(stalls, key=lambda stall: stall.began_ns - stall.ended_ns)
+    )
+
+
 def stalls_under_load(phases: Phases, rows: Sequence[Row]) -> tuple[Stall, ...]:
     """Return the stalls from the begin of the load until the cluster was healthy, by time.
 

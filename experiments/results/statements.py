@@ -22,7 +22,6 @@ from ackbench.experiments.sweep.cell_names import (
     FAULT_AXIS,
     NO_FAULT,
     cell_sort_key,
-    fault_name,
     varying_axes,
 )
 from ackbench.experiments.sweep.client_kinds import CLIENT_AXIS, VERSION_AXIS
@@ -165,7 +164,7 @@ def statements(results: SweepResults) -> tuple[Statement, ...]:
         return (ControlNotCleanStatement(),)
     cells = [cell for cell in results.cells if not cell.added and cell.refused is None]
     verdicts = list(verdict_statements(cells))
-    with_fault = [cell for cell in cells if fault_name(cell.cell) != NO_FAULT] or cells
+    with_fault = [cell for cell in cells if cell.fault_name != NO_FAULT] or cells
     measured = [(cell, judged) for cell in with_fault if (judged := judged_trials(results, cell))]
     return (
         *(one for one in verdicts if one.verdict is Verdict.VIOLATED),
@@ -211,7 +210,7 @@ def observations(measured: _Measured) -> Iterator[ObservedStatement | NotObserve
     """
     by_fault: dict[str, list[tuple[CellResult, list[TrialResult]]]] = {}
     for entry in sorted(measured, key=lambda entry: cell_sort_key(entry[0].cell)):
-        by_fault.setdefault(fault_name(entry[0].cell), []).append(entry)
+        by_fault.setdefault(entry[0].fault_name, []).append(entry)
     trials = [trial for _, judged in measured for trial in judged]
     for guarantee in GUARANTEES:
         shown = [guarantee.observed_in(trial) for trial in trials]
@@ -257,7 +256,7 @@ def hung_statements(results: SweepResults, cells: Sequence[CellResult]) -> Itera
             if trial.cell == cell.cell and trial.attempted is not None
         )
         seen = tuple(trial for trial in ran if trial.hung_clients)
-        outcomes.setdefault(fault_name(cell.cell), []).append(CellOutcome(cell, ran, seen))
+        outcomes.setdefault(cell.fault_name, []).append(CellOutcome(cell, ran, seen))
     for fault, of_fault in outcomes.items():
         hung = [one for one in of_fault if one.seen]
         if hung:

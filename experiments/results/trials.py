@@ -25,8 +25,9 @@ from ackbench.experiments.results.models import (
     TrialResult,
 )
 from ackbench.experiments.results.rows import ResultRows, Row
-from ackbench.experiments.results.stalls import stall_sentence, stalls_under_load
-from ackbench.experiments.sweep.folder import REASON, SweepFolder
+from ackbench.experiments.results.stalls import stall_sentences
+from ackbench.experiments.results.stored import StoredContents
+from ackbench.experiments.sweep.folder import REASON
 from ackbench.experiments.sweep.plan import RefusedCell, TrialSpec
 from ackbench.experiments.sweep.workload import LOAD_SECTIONS
 
@@ -129,6 +130,24 @@ def _is_readable(row: Row, begin_ns: int, heal_ns: int) -> bool | None:
     return True if last_read_ns is not None and last_read_ns > earliest_ns else None
 
 
+def trial_results(stored: StoredContents) -> tuple[TrialResult, ...]:
+    """Return the results of the refused, failed and complete trials of a sweep, by id."""
+    planned = {spec.trial_id: spec for spec in stored.plan.trials}
+    trials = (
+        *(refused_trial(cell) for cell in stored.plan.refused),
+        *(
+            complete_trial(manifest, stored.rows, added=planned[trial_id].added)
+            for trial_id, manifest in stored.manifests.items()
+        ),
+        *(failed_trial(planned[trial_id], reason) for trial_id, reason in stored.failures.items()),
+        *(
+            unfit_trial(trial_id, planned.get(trial_id), reason)
+            for trial_id, reason in stored.left_out.items()
+        ),
+    )
+    return tuple(sorted(trials, key=lambda trial: trial.trial_id))
+
+
 def refused_trial(refused: RefusedCell) -> TrialResult:
     """Return the result of a cell whose configuration the client refuses."""
     kind = refused.cell.get("fault")
@@ -143,9 +162,8 @@ def refused_trial(refused: RefusedCell) -> TrialResult:
     )
 
 
-def failed_trial(spec: TrialSpec, sweep: SweepFolder) -> TrialResult:
+def failed_trial(spec: TrialSpec, reason: str | None) -> TrialResult:
     """Return the result of a trial that failed because of the harness."""
-    reason = sweep.failure_reason(spec.trial_id)
     return _without_values(spec, reason or f"unknown: {REASON} is missing")
 
 
@@ -259,33 +277,26 @@ def is_overloaded(trial: TrialResult) -> bool | None:
 
 def _values(manifest: TrialManifest, row: Row, rows: ResultRows) -> dict[str, Any]:
     """Return the measured fields of `TrialResult`."""
-    latency = rows.latency[manifest.trial_id]
-    gaps = [gap for gap in rows.gaps[manifest.trial_id] if gap["side"] == Side.PRODUCER]
-    stalls = stalls_under_load(manifest.phases, rows.stalls[manifest.trial_id])
+    phases, trial_id = manifest.phases, manifest.trial_id
+    latency = rows.latency[trial_id]
+    gaps = [gap for gap in rows.gaps[trial_id] if gap["side"] == Side.PRODUCER]
     acks = manifest.producer_settings.get("acks", "")
-    kept_up = kept_up_before_fault(manifest.phases, rows.timeline[manifest.trial_id])
+    kept_up = kept_up_before_fault(phases, rows.timeline[trial_id])
     return {
-        **values_of(TRIAL_FIELDS, QuantitySource.TRIALS, row),
-        **values_of(TRIAL_FIELDS, QuantitySource.COPIES, rows.copies.get(manifest.trial_id)),
         "latency_ms": _latencies(latency, Phase.ALL),
         "latency_by_phase_ms": PhaseLatencies(
             **{phase.value: _latencies(latency, phase) for phase in Phase if phase is not Phase.ALL}
         ),
-        "stalls": tuple(
-            stall_sentence(stall, manifest.phases.load_begin_ns)
-            for stall in sorted(stalls, key=lambda stall: stall.began_ns - stall.ended_ns)
-        ),
         "kept_up_before_fault": kept_up,
-        "recovered_before_heal": recovered_before_heal(manifest.phases, gaps, acks)
+        "recovered_before_heal": recovered_before_heal(phases, gaps, acks) if kept_up else None,
+        "readable_before_heal": readable_before_heal(phases, rows.readers[trial_id], acks)
         if kept_up
         else None,
-        "readable_before_heal": readable_before_heal(
-            manifest.phases, rows.readers[manifest.trial_id], acks
-        )
-        if kept_up
-        else None,
-        "fates": _fates(rows.fates[manifest.trial_id]),
-        "gaps": tuple(_gap(gap, manifest.phases.load_begin_ns) for gap in gaps),
+        "fates": _fates(rows.fates[trial_id]),
+        "gaps": tuple(_gap(gap, phases.load_begin_ns) for gap in gaps),
+        "stalls": stall_sentences(phases, rows.stalls[trial_id]),
+        **values_of(TRIAL_FIELDS, QuantitySource.TRIALS, row),
+        **values_of(TRIAL_FIELDS, QuantitySource.COPIES, rows.copies.get(trial_id)),
     }
 
 

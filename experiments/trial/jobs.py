@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -34,37 +35,60 @@ COPIER_TRANSACTIONAL_ID: Final = "ackbench-copier"
 ISOLATION_LEVEL: Final = "isolation.level"
 
 
-def topic_name(spec: TrialSpec) -> str:
-    """Return the name of the trial's topic.
+@dataclass(frozen=True)
+class TrialNames:
+    """What a trial makes in its cluster, by name.
 
-    It has the sweep's id only in a cluster that others use: groups and transactional ids begin with
-    it, and their coordinators, which Kafka chooses by these names, are the same in a repeated
-    sweep.
+    Names have the sweep's id only in a cluster that others use: groups and transactional ids begin
+    with the topic's, and their coordinators, which Kafka chooses by these names, are the same in a
+    repeated sweep.
     """
-    if spec.cluster.traits.shared:
-        return f"{external_prefix(spec.sweep_id)}{spec.trial_id}"
-    return f"trial-{spec.trial_id}"
 
+    topic: str
+    output: str | None
+    """The topic that copiers write to; `None`: there are no copiers."""
+    warm_up: str
+    """The topic that producers warm up with; the trials of a sweep share it."""
+    client_id: str | None
+    """The clients' id; `None`: that of their settings."""
+    transactional_ids: tuple[str, ...]
+    """The producers' ids by their numbers, as with a shared one they fence each other; empty: they
+    send without transactions."""
 
-def warm_up_topic(spec: TrialSpec) -> str:
-    """Return the name of the topic that producers warm up with; the trials of a sweep share it."""
-    prefix = external_prefix(spec.sweep_id) if spec.cluster.traits.shared else "ackbench-"
-    return f"{prefix}warm-up"
+    @classmethod
+    def of(cls, spec: TrialSpec) -> TrialNames:
+        """Return the names of a planned trial."""
+        prefix = external_prefix(spec.sweep_id) if spec.cluster.traits.shared else None
+        topic, load = f"{prefix or 'trial-'}{spec.trial_id}", spec.workload
+        return cls(
+            topic=topic,
+            output=f"{topic}-output" if load.copies else None,
+            warm_up=f"{prefix or 'ackbench-'}warm-up",
+            client_id=prefix and prefix.removesuffix("-"),
+            transactional_ids=tuple(
+                f"{spec.producer['transactional.id']}-{topic}-{number}"
+                for number in range(load.producers if load.transactions else 0)
+            ),
+        )
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The trial's own topics."""
+        return (self.topic, self.output) if self.output else (self.topic,)
 
-def output_topic_name(spec: TrialSpec) -> str | None:
-    """Return the name of the topic that copiers write to; `None`: there are no copiers."""
-    return f"{topic_name(spec)}-output" if spec.workload.copies else None
+    def of_client(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """Return a client's settings with its id."""
+        return {**settings, CLIENT_ID: self.client_id} if self.client_id else dict(settings)
 
 
 def producer_jobs(
-    spec: TrialSpec, servers: str, topic: str, token: int, folder: Path
+    spec: TrialSpec, names: TrialNames, servers: str, token: int, folder: Path
 ) -> Iterator[ProducerJob]:
     """Yield the job of each producer: an equal share of the rate and of the records."""
-    load, ids = spec.workload, transactional_ids(spec, topic)
+    load, logging = spec.workload, _more_logging(spec)
 
     def with_ids(settings: Mapping[str, str], number: int) -> dict[str, str]:
-        own = _with_client_id(spec, {**settings, **_more_logging(spec)})
+        own, ids = names.of_client({**settings, **logging}), names.transactional_ids
         return {**own, "transactional.id": ids[number]} if ids else own
 
     for number in range(load.producers):
@@ -72,8 +96,8 @@ def producer_jobs(
             producer=number,
             client_version=spec.client_version,
             bootstrap_servers=servers,
-            topic=topic,
-            warm_up_topic=warm_up_topic(spec),
+            topic=names.topic,
+            warm_up_topic=names.warm_up,
             settings=with_ids(spec.producer, number),
             passed=with_ids(spec.passed.producer, number) if spec.passed else None,
             create_time=spec.topic.get("message.timestamp.type", "CreateTime") == "CreateTime",
@@ -92,24 +116,6 @@ def producer_jobs(
         )
 
 
-def transactional_ids(spec: TrialSpec, topic: str) -> tuple[str, ...]:
-    """Return the producers' ids by their numbers; with a shared one they fence each other.
-
-    Empty if they send without transactions.
-    """
-    if not spec.workload.transactions:
-        return ()
-    prefix = spec.producer["transactional.id"]
-    return tuple(f"{prefix}-{topic}-{number}" for number in range(spec.workload.producers))
-
-
-def _with_client_id(spec: TrialSpec, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return a client's settings; in a cluster that others use its id names the sweep."""
-    if not spec.cluster.traits.shared:
-        return dict(settings)
-    return {**settings, CLIENT_ID: external_prefix(spec.sweep_id).removesuffix("-")}
-
-
 def _more_logging(spec: TrialSpec) -> Mapping[str, str]:
     """Return the setting by which librdkafka logs epoch bumps, unless the experiment sets it."""
     default = REQUIRED_PRODUCER_SETTINGS.items() <= spec.producer.items()
@@ -119,17 +125,17 @@ def _more_logging(spec: TrialSpec) -> Mapping[str, str]:
 
 
 def consumer_job(
-    spec: TrialSpec, servers: str, topic: str, token: int, folder: Path
+    spec: TrialSpec, names: TrialNames, servers: str, token: int, folder: Path
 ) -> ConsumerJob:
     """Return the concurrent consumer's job: to read the topic, or what copiers make of it."""
     text = text_value_format(spec, token)
     return ConsumerJob(
         client_version=spec.client_version,
         bootstrap_servers=servers,
-        topic=output_topic_name(spec) or topic,
+        topic=names.output or names.topic,
         partitions=spec.partitions,
-        settings=without_group_settings(_with_client_id(spec, spec.consumer)),
-        passed=without_group_settings(_with_client_id(spec, spec.passed.consumer))
+        settings=without_group_settings(names.of_client(spec.consumer)),
+        passed=without_group_settings(names.of_client(spec.passed.consumer))
         if spec.passed
         else None,
         record_serving_brokers=spec.workload.record_serving_brokers,
@@ -141,54 +147,55 @@ def consumer_job(
 
 
 def group_jobs(
-    spec: TrialSpec, servers: str, topic: str, token: int, folder: Path
+    spec: TrialSpec, names: TrialNames, servers: str, token: int, folder: Path
 ) -> Iterator[GroupJob]:
     """Yield the job of each consumer group: to read the topic, or to copy it."""
-    load = spec.workload.of_members
-    text = text_value_format(spec, token)
+    load, text = spec.workload.of_members, text_value_format(spec, token)
+    settings = names.of_client(spec.passed.consumer if spec.passed else spec.consumer)
+    output, client = _copy_target(spec, names), client_choice(spec)
     for number in range(1, load.groups + 1) if load else ():
         yield GroupJob(
-            group=f"{topic}-group-{number}",
+            group=f"{names.topic}-group-{number}",
             number=number,
             load=load,
             client=spec.client,
-            limits_polls=client_choice(spec).knows_of_consumer(MAX_POLL_RECORDS),
+            limits_polls=client.knows_of_consumer(MAX_POLL_RECORDS),
             client_version=spec.client_version,
             warm_up_records=text.warm_up_records if text else 0,
             bootstrap_servers=servers,
-            topic=topic,
+            topic=names.topic,
             partitions=spec.partitions,
-            settings=_with_client_id(spec, spec.passed.consumer if spec.passed else spec.consumer),
+            settings=settings,
             token=token,
             folder=folder,
-            output=_copy_target(spec, topic),
+            output=output,
         )
 
 
-def _copy_target(spec: TrialSpec, topic: str) -> CopyTarget | None:
-    load, output_topic = spec.workload, output_topic_name(spec)
-    if output_topic is None:
+def _copy_target(spec: TrialSpec, names: TrialNames) -> CopyTarget | None:
+    load = spec.workload
+    if names.output is None:
         return None
     return CopyTarget(
-        topic=output_topic,
+        topic=names.output,
         partitions=spec.partitions,
         settings=copier_settings(
-            _with_client_id(spec, spec.passed.producer if spec.passed else spec.producer),
-            f"{COPIER_TRANSACTIONAL_ID}-{topic}" if load.commits == "within" else None,
+            names.of_client(spec.passed.producer if spec.passed else spec.producer),
+            f"{COPIER_TRANSACTIONAL_ID}-{names.topic}" if load.commits == "within" else None,
         ),
         record_size_bytes=load.record_size_bytes,
         keys=load.keys,
     )
 
 
-def final_read_settings(spec: TrialSpec) -> dict[str, str]:
+def final_read_settings(spec: TrialSpec, names: TrialNames) -> dict[str, str]:
     """Return the consumer settings of the final read.
 
     It always reads with the installed librdkafka. So of another client's settings, or version's,
     only the isolation level holds.
     """
     if spec.client == FINAL_READER and not spec.passed and spec.client_version is None:
-        return _with_client_id(spec, spec.consumer)
+        return names.of_client(spec.consumer)
     return (
         {ISOLATION_LEVEL: spec.consumer[ISOLATION_LEVEL]}
         if ISOLATION_LEVEL in spec.consumer

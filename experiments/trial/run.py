@@ -42,7 +42,7 @@ from ackbench.experiments.trial.faults.composition.execution import (
 )
 from ackbench.experiments.trial.faults.core.context import HeldNodes
 from ackbench.experiments.trial.faults.core.narrative import narrative_of
-from ackbench.experiments.trial.jobs import topic_name
+from ackbench.experiments.trial.jobs import TrialNames
 from ackbench.experiments.trial.log_capture import STORED, LogCapture, batch_table, stored_batches
 from ackbench.experiments.trial.metadata_poller import MetadataPoller
 from ackbench.experiments.trial.stall_sampler import StallSampler
@@ -93,7 +93,7 @@ def run_trial(
         TrialFailed: a step failed. The trial's folder is kept as failed, with the reason.
         HealFailed: a step failed and the fault could not be healed.
     """
-    partial = _create_empty(sweep.partial(spec.trial_id))
+    partial, names = _create_empty(sweep.partial(spec.trial_id)), TrialNames.of(spec)
     journal = Journal(partial / JOURNAL_FILE)
     disturbances = Disturbances(cluster, journal)
     with _kept_on_failure(sweep, spec, partial, disturbances):
@@ -102,9 +102,9 @@ def run_trial(
         with ExitStack() as running:
             with stages("prepare", "creating the topic, starting the clients"):
                 cluster.wait_until_healthy(HEALTHY_TIMEOUT_S)
-                logs = LogCapture.start(cluster, topic_name(spec))
+                logs = LogCapture.start(cluster, names.topic)
                 clients = running.enter_context(
-                    TrialClients.start(spec, cluster, factory, partial, secrets.randbits(63))
+                    TrialClients.start(spec, names, cluster, factory, partial, secrets.randbits(63))
                 )
                 running.enter_context(disturbances.of_clients(clients.unexpected_exits))
             held = HeldNodes()

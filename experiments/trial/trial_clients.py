@@ -51,15 +51,12 @@ from ackbench.experiments.trial.final_read import (
     replay_log,
 )
 from ackbench.experiments.trial.jobs import (
+    TrialNames,
     consumer_job,
     final_read_settings,
     group_jobs,
-    output_topic_name,
     producer_jobs,
     text_value_format,
-    topic_name,
-    transactional_ids,
-    warm_up_topic,
 )
 from ackbench.experiments.trial.stall_sampler import WatchedProcess
 from ackbench.infra.cluster.interface import Cluster
@@ -116,8 +113,8 @@ class TrialClients:
     """A topic with warm producers, a consumer that already fetches, and groups that have joined."""
 
     spec: TrialSpec
+    names: TrialNames
     cluster: Cluster
-    topic: str
     token: int
     """Identifies the trial's records."""
     producers: tuple[Producer, ...]
@@ -127,7 +124,13 @@ class TrialClients:
     @classmethod
     @contextmanager
     def start(
-        cls, spec: TrialSpec, cluster: Cluster, factory: ClientFactory, folder: Path, token: int
+        cls,
+        spec: TrialSpec,
+        names: TrialNames,
+        cluster: Cluster,
+        factory: ClientFactory,
+        folder: Path,
+        token: int,
     ) -> Iterator[TrialClients]:
         """Create the topic, start the clients, and yield once all are warm; end every client.
 
@@ -135,6 +138,7 @@ class TrialClients:
 
         Args:
             spec: the trial.
+            names: of what it makes in the cluster.
             cluster: a healthy cluster.
             factory: starts the clients under test.
             folder: the trial's folder, where the clients write.
@@ -143,29 +147,33 @@ class TrialClients:
         Raises:
             HarnessError: the topic or a client did not become ready.
         """
-        topic = topic_name(spec)
         folder = folder / "clients"
         folder.mkdir()
         servers = cluster.bootstrap_servers
-        _create_topics(spec, cluster)
+        _create_topics(spec, names, cluster)
         with ExitStack() as running:
             producers = tuple(
                 running.enter_context(factory.producer(job))
-                for job in producer_jobs(spec, servers, topic, token, folder)
+                for job in producer_jobs(spec, names, servers, token, folder)
             )
             consumer = running.enter_context(
-                factory.consumer(consumer_job(spec, servers, topic, token, folder))
+                factory.consumer(consumer_job(spec, names, servers, token, folder))
             )
             groups = running.enter_context(
                 ConsumerGroups.running(
-                    tuple(group_jobs(spec, servers, topic, token, folder)), factory.member
+                    tuple(group_jobs(spec, names, servers, token, folder)), factory.member
                 )
             )
             consumer.wait_ready()
             for producer in producers:
                 producer.wait_ready()
             groups.wait_ready()
-            yield cls(spec, cluster, topic, token, producers, consumer, groups)
+            yield cls(spec, names, cluster, token, producers, consumer, groups)
+
+    @property
+    def topic(self) -> str:
+        """The name of the trial's topic."""
+        return self.names.topic
 
     def processes(self) -> ClientProcesses:
         """Return the client processes that a fault can act on."""
@@ -173,7 +181,7 @@ class TrialClients:
         return ClientProcesses(
             tuple(process for process in processes if process is not None),
             self.groups,
-            transactional_ids(self.spec, self.topic),
+            self.names.transactional_ids,
         )
 
     def watched_processes(self) -> tuple[WatchedProcess, ...]:
@@ -237,7 +245,7 @@ class TrialClients:
         A consumer of the copiers' output learns the leaders of that topic, not of the trial's:
         these events are left out.
         """
-        reads_output = output_topic_name(self.spec) is not None
+        reads_output = self.names.output is not None
         for client in self._all():
             for event in client.events():
                 if not (reads_output and client is self.consumer and event.kind == LEADER_LEARNED):
@@ -319,7 +327,7 @@ class TrialClients:
         Raises:
             HarnessError: Kafka refused, with its text, or did not answer.
         """
-        for name in _topic_names(self.spec):
+        for name in self.names.topics:
             topics.delete_topic(self.cluster.admin_servers, name)
 
     def _all(self) -> tuple[TrialClient, ...]:
@@ -337,10 +345,11 @@ class TrialClients:
         return final.visible_end_offsets
 
     def _read_output(self) -> FinalRead | None:
-        output = output_topic_name(self.spec)
-        if output is None:
+        if self.names.output is None:
             return None
-        read = self._read_topic(output, in_transactions=self.spec.workload.commits == "within")
+        read = self._read_topic(
+            self.names.output, in_transactions=self.spec.workload.commits == "within"
+        )
         _require_identities(self.spec, read)
         return read
 
@@ -350,7 +359,7 @@ class TrialClients:
             self.cluster,
             topic,
             self.token,
-            final_read_settings(self.spec),
+            final_read_settings(self.spec, self.names),
             text_value_format(self.spec, self.token),
             self.spec.workload.identity,
         )
@@ -389,7 +398,7 @@ class TrialClients:
             self.topic,
             final,
             self.token,
-            final_read_settings(self.spec),
+            final_read_settings(self.spec, self.names),
             at_ms,
         )
 
@@ -404,16 +413,16 @@ class TrialClients:
         return pa.table(columns, schema=EPOCHS)
 
 
-def _create_topics(spec: TrialSpec, cluster: Cluster) -> None:
+def _create_topics(spec: TrialSpec, names: TrialNames, cluster: Cluster) -> None:
     """Create the warm-up topic if it is missing, and the trial's topics."""
     topics.ensure_topic(
         cluster.admin_servers,
-        warm_up_topic(spec),
+        names.warm_up,
         partitions=2 * len(cluster.node_ids()),
         # A managed cluster may refuse any other factor than its own.
         replication_factor=topics.BROKER_DEFAULT if spec.cluster.traits.shared else 1,
     )
-    for name in _topic_names(spec):
+    for name in names.topics:
         topics.create_topic(
             cluster.admin_servers,
             name,
@@ -438,10 +447,6 @@ def _require_identities(spec: TrialSpec, output: FinalRead) -> None:
         f"{without} of {output.log.num_rows} records that the application wrote have no identity: "
         f"copy.identity is {copies.identity}, so it has to pass on {_PASSED_ON[copies.identity]}"
     )
-
-
-def _topic_names(spec: TrialSpec) -> tuple[str, ...]:
-    return (topic_name(spec), *filter(None, [output_topic_name(spec)]))
 
 
 def _concat_recorded(tables: Iterable[pa.Table | None]) -> pa.Table:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 from pydantic import ConfigDict, Field, computed_field
 
@@ -281,7 +281,14 @@ def _verdict(case: _Case, unknown_cause: UnknownCause | None) -> Verdict:
     return Verdict.VIOLATED if case.is_violated() else Verdict.HELD
 
 
-def count_detections(trials: Iterable[TrialFacts]) -> dict[Guarantee, int]:
+class _Ended(Protocol):
+    """A trial with its values, of which `TrialFacts` is one."""
+
+    @property
+    def status(self) -> Status: ...
+
+
+def count_detections(trials: Iterable[_Ended]) -> dict[Guarantee, int]:
     """Return in how many of the sealed trials each guarantee was seen to be violated.
 
     Args:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ackbench.experiments.commands.api.sweeps import Sweep, compare, history, load, run, sweeps
-    from ackbench.experiments.results.columns import (
+    from ackbench.experiments.results.formats.columns import (
         CELL_COLUMNS,
         DIFFERENCE_COLUMNS,
         EXPECTATION_COLUMNS,
@@ -64,7 +64,7 @@ def __getattr__(name: str) -> Any:
 
     try:
         from ackbench.experiments.commands.api import sweeps
-        from ackbench.experiments.results import columns
+        from ackbench.experiments.results.formats import columns
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in READ_PACKAGES:

@@ -54,6 +54,7 @@ def stored_sweep(path: Path = STORED) -> ReportData:
     document = json.loads(lzma.decompress(path.read_bytes()))
     for table in _TABLES:
         document[table] = {trial: _rows(columns) for trial, columns in document[table].items()}
+    document["results"]["plan"] = document["plan"]
     return _DATA.validate_python(document)
 
 

@@ -13,7 +13,9 @@ from ackbench.experiments.ledger.result_tables import RESULTS
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean, format_list
-from ackbench.experiments.results.columns import (
+from ackbench.experiments.results.comparing import comparison
+from ackbench.experiments.results.comparing.comparison import ComparedSweep
+from ackbench.experiments.results.formats.columns import (
     CELL_COLUMNS,
     DIFFERENCE_COLUMNS,
     EXPECTATION_COLUMNS,
@@ -24,8 +26,6 @@ from ackbench.experiments.results.columns import (
     axis_text,
     judged_clauses,
 )
-from ackbench.experiments.results.comparing import comparison
-from ackbench.experiments.results.comparing.comparison import ComparedSweep
 from ackbench.experiments.results.history import warehouse
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.read import read_results
@@ -47,7 +47,7 @@ Row = TypeVar("Row")
 class Sweep:
     """A sweep that has run: its results as tables, one DataFrame per property.
 
-    Columns are documented in `experiments.results.columns` and in `docs/api.md`.
+    Columns are documented in `experiments.results.formats.columns` and in `docs/api.md`.
     """
 
     _folder: SweepFolder

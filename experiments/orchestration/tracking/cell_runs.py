@@ -18,7 +18,7 @@ from ackbench.experiments.orchestration.tracking.runs import (
     without_empty,
 )
 from ackbench.experiments.results.models import CellResult, MedianAndMax, SweepResults
-from ackbench.experiments.sweep.cell_names import cell_name, fault_name
+from ackbench.experiments.sweep.cell_names import cell_name
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 CELL: Final = "cell"
@@ -48,6 +48,7 @@ def cell_run(cell: CellResult, results: SweepResults, axes: Sequence[str]) -> Ru
         results: of its sweep.
         axes: what the sweep's cells differ in.
     """
+    verdict, metrics = verdict_in_words(cell.judgements), dict(_metrics(cell))
     tags = {
         "sweep_id": results.sweep_id,
         "experiment": results.experiment,
@@ -55,8 +56,8 @@ def cell_run(cell: CellResult, results: SweepResults, axes: Sequence[str]) -> Ru
         "trial_id": f"{CELL} {cell.label}",
         "cell": cell.label,
         "role": cell.role.value,
-        "fault": fault_name(cell.cell),
-        VERDICT: verdict_in_words(cell.judgements),
+        "fault": cell.fault_name,
+        VERDICT: verdict,
         **{VERDICT_TAGS[one.guarantee]: one.verdict.value for one in cell.judgements},
     }
     return RunContent(
@@ -65,7 +66,7 @@ def cell_run(cell: CellResult, results: SweepResults, axes: Sequence[str]) -> Ru
         params={
             axis: format_value(value) for axis, value in cell.cell.items() if value is not None
         },
-        metrics=dict(_metrics(cell)),
+        metrics=metrics,
     )
 
 

@@ -134,6 +134,14 @@ def summary_run(results: SweepResults, page: str, finding: Finding | None = None
     statuses = [trial.status for trial in results.trials]
     counts = {f"sweep/{status.value}_trials": float(statuses.count(status)) for status in Status}
     refused = [f"{cell.label}: {cell.refused}" for cell in results.cells if cell.refused]
+    verdicts = {
+        tag: count_verdicts(results.cells, guarantee) for guarantee, tag in VERDICT_TAGS.items()
+    }
+    metrics = {
+        **counts,
+        "sweep/pending_trials": float(len(results.pending)),
+        **dict(verdict_metrics(results)),
+    }
     tags = {
         "sweep_id": results.sweep_id,
         "experiment": results.experiment,
@@ -144,20 +152,12 @@ def summary_run(results: SweepResults, page: str, finding: Finding | None = None
         "controls": "\n".join(results.harness.sentences),
         "expected": "\n".join(expectation_lines(results.expectations)),
         **(_finding_tags(finding) if finding else {}),
-        **{
-            tag: count_verdicts(results.cells, guarantee) for guarantee, tag in VERDICT_TAGS.items()
-        },
-    }
-    params = {"seed": str(results.seed), "question": results.question}
-    metrics = {
-        **counts,
-        "sweep/pending_trials": float(len(results.pending)),
-        **dict(verdict_metrics(results)),
+        **verdicts,
     }
     return RunContent(
         name=f"{results.sweep_id} (summary)",
         tags=without_empty(tags),
-        params=params,
+        params={"seed": str(results.seed), "question": results.question},
         metrics=metrics,
     )
 

@@ -104,13 +104,14 @@ def track(sweep: SweepFolder, home: Home) -> TrackedSweep:
 
 def _track(sweep: SweepFolder, home: Home) -> TrackedSweep:
     results = read_results(sweep)
-    contents = _run_contents(sweep, results)
+    table = _table(results)
+    contents = _run_contents(results, finding_of(sweep, results), table)
     with mlflow_errors(home):
         client = open_client(home)
         experiment_id = _experiment_id(client, f"ackbench/{results.experiment}", home)
-        _save_views(client, experiment_id, sweep.plan(), contents)
+        _save_views(client, experiment_id, results.plan, contents)
         run_ids = write_runs(client, experiment_id, results.sweep_id, contents)
-        _log_artifacts(client, run_ids[SUMMARY], results, sweep)
+        _log_artifacts(client, run_ids[SUMMARY], results, table, sweep)
         tracked = _tracked(home, experiment_id, contents, run_ids)
         _describe(client, experiment_id, _experiment_note(results, tracked))
     sweep.write_record(sweep.root / TRACKED_FILE, tracked)
@@ -355,22 +356,19 @@ def open_client(home: Home) -> MlflowClient:
     return MlflowClient(tracking_uri=tracking_uri(home))
 
 
-def _run_contents(sweep: SweepFolder, results: SweepResults) -> list[RunContent]:
-    plan = sweep.plan()
-    ran = [trial for trial in results.trials if trial.status is not Status.REFUSED]
-    planned = {spec.trial_id: spec for spec in plan.trials}
-    finding = finding_of(sweep, results)
-    axes = differing_axes([spec.cell for spec in plan.trials])
-    runs = [
-        *(
-            trial_run(trial, planned[trial.trial_id], results.manifests.get(trial.trial_id), axes)
-            for trial in ran
-            if trial.trial_id in planned
-        ),
-        *cell_runs(results, axes),
-        summary_run(results, _description(results, finding), finding),
+def _run_contents(results: SweepResults, finding: Finding | None, table: str) -> list[RunContent]:
+    """Return the runs of a sweep: those of the trials, of the cells, and the summary."""
+    answer = f"{finding.markdown()}\n\n" if finding else ""
+    page = f"**{escaped(results.question)}**\n\n{answer}{code_block(table)}\n"
+    planned = {spec.trial_id: spec for spec in results.plan.trials}
+    axes = differing_axes([spec.cell for spec in results.plan.trials])
+    trials = [
+        trial_run(trial, planned[trial.trial_id], results.manifests.get(trial.trial_id), axes)
+        for trial in results.trials
+        if trial.status is not Status.REFUSED and trial.trial_id in planned
     ]
-    return [run.storable() for run in runs]
+    summary = summary_run(results, page, finding)
+    return [run.storable() for run in (*trials, *cell_runs(results, axes), summary)]
 
 
 def _experiment_id(client: MlflowClient, name: str, home: Home) -> str:
@@ -415,10 +413,10 @@ def _save_views(
 
 
 def _log_artifacts(
-    client: MlflowClient, run_id: str, results: SweepResults, sweep: SweepFolder
+    client: MlflowClient, run_id: str, results: SweepResults, table: str, sweep: SweepFolder
 ) -> None:
     client.log_text(run_id, results.to_json(), "results.json")
-    client.log_text(run_id, _table(results), "table.txt")
+    client.log_text(run_id, table, "table.txt")
     if sweep.report.is_file():
         client.log_artifact(run_id, str(sweep.report))
 
@@ -442,11 +440,6 @@ def _experiment_note(results: SweepResults, tracked: TrackedSweep) -> str:
         "mlflow <sweep>` opens its charts. Params have Kafka's property names; metrics of trials "
         "are `group/name_unit`."
     )
-
-
-def _description(results: SweepResults, finding: Finding | None) -> str:
-    answer = f"{finding.markdown()}\n\n" if finding else ""
-    return f"**{escaped(results.question)}**\n\n{answer}{code_block(_table(results))}\n"
 
 
 def _table(results: SweepResults) -> str:

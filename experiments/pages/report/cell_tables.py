@@ -26,7 +26,6 @@ from ackbench.experiments.results.wording import (
     verdict_sign,
     verdict_text,
 )
-from ackbench.experiments.sweep.cell_names import fault_name
 from ackbench.experiments.verdicts.guarantees import Guarantee
 from ackbench.experiments.verdicts.judge import Judgement
 
@@ -118,7 +117,7 @@ def _cell_view(data: ReportData, cell: CellResult) -> CellView:
         )
         for guarantee in data.guarantees
     )
-    fault = fault_name(cell.cell)
+    fault = cell.fault_name
     group = next(group for group in data.groups if group.fault == fault)
     return CellView(
         group.name(cell),

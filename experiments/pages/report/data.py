@@ -33,7 +33,6 @@ from ackbench.experiments.sweep.cell_names import (
     NO_FAULT,
     cell_name,
     differing_axes,
-    fault_name,
 )
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Plan
@@ -75,7 +74,7 @@ def group_by_fault(cells: Sequence[CellResult]) -> list[FaultGroup]:
     axes = tuple(axis for axis in differing if axis != FAULT_AXIS)
     groups: dict[str, list[CellResult]] = {}
     for cell in cells:
-        groups.setdefault(fault_name(cell.cell), []).append(cell)
+        groups.setdefault(cell.fault_name, []).append(cell)
     faults = sorted(groups, key=lambda fault: (fault == NO_FAULT, fault))
     return [
         FaultGroup(number, fault, tuple(groups[fault]), axes) for number, fault in enumerate(faults)
@@ -154,14 +153,14 @@ def read_report_data(sweep: SweepFolder) -> ReportData:
     results = read_results(sweep)
     manifests = results.manifests
     return ReportData(
-        plan=sweep.plan(),
+        plan=results.plan,
         results=results,
         manifests=manifests,
-        histogram=large_table_by_trial(sweep, "histogram", results.manifest),
-        **{name: rows_by_trial(sweep, name, results.manifest) for name in _TABLES},
         leaders={
             trial_id: _leader_changes(sweep, manifest) for trial_id, manifest in manifests.items()
         },
+        histogram=large_table_by_trial(sweep, "histogram", results.manifest),
+        **{name: rows_by_trial(sweep, name, results.manifest) for name in _TABLES},
         machine=sweep.machine(),
         folder=sweep.argument if sweep.origin else str(sweep.root.resolve()),
         program=str(Path(sys.executable).with_name("ackbench")),

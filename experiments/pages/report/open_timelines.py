@@ -15,7 +15,7 @@ from ackbench.experiments.pages.report.trials import trial_caption
 from ackbench.experiments.results.attribution import attribution_sentences
 from ackbench.experiments.results.cells import judged_trials, median_by_gap
 from ackbench.experiments.results.models import CellResult, TrialResult
-from ackbench.experiments.sweep.cell_names import NO_FAULT, fault_name
+from ackbench.experiments.sweep.cell_names import NO_FAULT
 from ackbench.experiments.verdicts.judge import Verdict
 
 
@@ -84,8 +84,8 @@ def open_timelines(data: ReportData) -> OpenTimelines | None:
     if not visible:
         return None
     worst = max(visible, key=lambda one: (one.is_violated, _damage(one.worst)))
-    fault = fault_name(worst.cell.cell)
-    others = [one for one in visible if fault_name(one.cell.cell) == fault and one is not worst]
+    fault = worst.cell.fault_name
+    others = [one for one in visible if one.cell.fault_name == fault and one is not worst]
     best = min(
         others,
         key=lambda one: (
@@ -108,13 +108,13 @@ def _candidates(data: ReportData) -> Iterator[_Candidate]:
             for trial in judged_trials(data.results, cell)
             if trial.lost is not None and data.timeline.get(trial.trial_id)
         )
-        if trials and not cell.added and fault_name(cell.cell) != NO_FAULT:
+        if trials and not cell.added and cell.fault_name != NO_FAULT:
             yield _Candidate(cell, trials)
 
 
 def _timeline(data: ReportData, cell: CellResult, trial: TrialResult) -> OpenTimeline:
     trial_id, caption = trial.trial_id, trial_caption(trial)
-    fault = fault_name(cell.cell)
+    fault = cell.fault_name
     group = next(one for one in data.groups if one.fault == fault)
     causes = attribution_sentences(data.attribution.get(trial_id, ()))
     return OpenTimeline(

@@ -209,7 +209,8 @@ def write_report(sweep: SweepFolder, home: Home) -> SweepResults:
 
 def render_page(data: ReportData) -> str:
     """Return the page of a sweep as HTML; equal data gives equal bytes."""
-    return share_styles(load_template("page.html").render(**_template_values(data)))
+    values = _template_values(data)
+    return share_styles(load_template("page.html").render(**values))
 
 
 def load_template(name: str) -> Template:
@@ -235,50 +236,58 @@ def keep_units_together(text: str) -> str:
 
 
 def _template_values(data: ReportData) -> dict[str, Any]:
-    results, finding = data.results, data.finding
-    cells, settings = cell_views(data), effective_settings(data)
+    results, plan, finding = data.results, data.plan, data.finding
+    versions, exceptions = dict(_versions(data)), tuple(_exceptions(results))
     folder = shlex.quote(data.folder or results.sweep_id)
     overloaded = any(cell.overloaded_trials for cell in data.cells)
+    settings = effective_settings(data)
+    differing = differing_settings(data, settings)
     outcomes = guarantee_matrix(data, by_outcome=True)
+    matrix = outcomes if outcomes.has_a_row_per_cell else guarantee_matrix(data)
+    cells, note = cell_views(data), partitions_note(data.cells)
     return {
         "results": results,
-        "plan": data.plan,
-        "drawing": draw_experiment(data.plan),
-        "shortened": describe_shortened(data.plan),
+        "plan": plan,
+        "folder": folder,
+        "program": shlex.quote(data.program),
+        "glossary": GLOSSARY,
+        # what was run
+        "drawing": draw_experiment(plan),
+        "shortened": describe_shortened(plan),
+        "changed_settings": tuple(changed_setting_lines(results.changed_settings)),
+        "run": describe_run(plan, list(data.manifests.values())),
+        "next_question": next_question(results.experiment, f"{folder}/experiment.yaml"),
+        "settings": settings,
+        "differing": differing,
+        "versions": versions,
+        "machine": data.machine,
+        # the answer
         "finding": finding,
-        "overload": LEGEND_OF_OVERLOAD if overloaded else "",
         "plot": plot_chart(finding.plot, "finding") if finding and finding.plot else None,
-        "run": describe_run(data.plan, list(data.manifests.values())),
         "answer": plain_answer(results),
-        "outcomes": outcomes,
-        "open_timelines": open_timelines(data) if finding is None else None,
         "expected": expected_of_cells(results.expectations),
+        "outcomes": outcomes,
+        "matrix": matrix,
+        "guarantees": tuple(guarantee.label for guarantee in data.guarantees),
+        "verdict_lines": verdict_lines(data),
+        # what limits it
         "hosts": tuple(map(as_sentence, host_sentences(results.hosts))) if results.hosts else (),
         "client_versions": tuple(map(as_sentence, version_sentences(results.client_versions)))
         if results.client_versions
         else (),
-        "verdict_lines": verdict_lines(data),
-        "matrix": outcomes if outcomes.has_a_row_per_cell else guarantee_matrix(data),
-        "guarantees": tuple(guarantee.label for guarantee in data.guarantees),
+        "relays": tuple(map(as_sentence, relay_sentences(results))),
+        "refusals": refusal_lines(results.cells),
+        "exceptions": exceptions,
+        "overload": LEGEND_OF_OVERLOAD if overloaded else "",
+        # what was measured
+        "measured": any(trial.attempted is not None for trial in results.trials),
         "cells": cells,
         "figures": figure_table(cells),
-        "partitions_note": partitions_note(data.cells),
+        "partitions_note": note,
         "charts": draw_charts(data),
         "changes": changes_view(data),
+        "open_timelines": open_timelines(data) if finding is None else None,
         "trials": trials_by_cell(data),
-        "measured": any(trial.attempted is not None for trial in results.trials),
-        "exceptions": tuple(_exceptions(results)),
-        "refusals": refusal_lines(results.cells),
-        "settings": settings,
-        "relays": tuple(map(as_sentence, relay_sentences(results))),
-        "changed_settings": tuple(changed_setting_lines(results.changed_settings)),
-        "differing": differing_settings(data, settings),
-        "versions": dict(_versions(data)),
-        "machine": data.machine,
-        "glossary": GLOSSARY,
-        "program": shlex.quote(data.program),
-        "next_question": next_question(results.experiment, f"{folder}/experiment.yaml"),
-        "folder": folder,
     }
 
 

@@ -65,7 +65,8 @@ def _cells_by_value(data: ReportData, setting: Setting) -> Iterator[tuple[str, s
 
 def effective_settings(data: ReportData) -> list[Setting]:
     """Return the effective settings of each cell; before its first trial, the planned ones."""
-    by_cell = [_cell_settings(data, specs) for specs in _planned_trials(data)]
+    planned = _planned_trials(data)
+    by_cell = [_cell_settings(data, specs) for specs in planned]
     names = sorted(
         {name for cell in by_cell for name in cell},
         key=lambda name: (SCOPES.index(name[0]), name[1]),

@@ -108,7 +108,7 @@ def _claim_result(stop: TourStop, folder: TourFolder, home: Home) -> ClaimResult
     finding = finding_of(sweep, results)
     plot = finding.plot if finding else None
     # Claim and method are those of the sweep's plan; the advice is the catalogue's current one.
-    plan = sweep.plan()
+    plan = results.plan
     claim = (plan.claim or experiment.claim).model_copy(
         update={"in_production": experiment.claim.in_production}
     )

@@ -134,6 +134,11 @@ class KafkaProperties(BaseModel):
         return _by_name(self.features, name)
 
 
+def defaults_of(properties: Iterable[Property]) -> dict[str, str]:
+    """Return the default of each property, by name."""
+    return {one.name: one.default for one in properties}
+
+
 def known_versions(home: Home | None = None) -> tuple[str, ...]:
     """Return the Kafka versions whose properties are known, the oldest first.
 

@@ -17,10 +17,10 @@ from ackbench.experiments.planning.clients.rules import (
 )
 from ackbench.experiments.planning.properties import (
     KafkaProperties,
+    defaults_of,
     known_versions,
     nearest_properties,
 )
-from ackbench.experiments.results.changed_settings import defaults_of
 from ackbench.experiments.sweep.client_kinds import ClientKind
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
 from ackbench.infra.kafka.versions import supports_zookeeper

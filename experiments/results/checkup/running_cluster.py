@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ackbench.experiments.planning.external_cluster import UNKNOWN_VERSION, release_of
-from ackbench.experiments.planning.properties import kafka_properties, known_versions
-from ackbench.experiments.results.changed_settings import defaults_of
+from ackbench.experiments.planning.properties import defaults_of, kafka_properties, known_versions
 from ackbench.experiments.results.checkup.configuration import OF_BROKER, ReportedCluster
 from ackbench.experiments.results.checkup.files.properties_files import read_properties
 from ackbench.experiments.trial.clients.settings.librdkafka import canonical_names

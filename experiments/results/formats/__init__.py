@@ -1,1 +1,1 @@
-"""What a sweep's results are written as: tables of a terminal, JUnit's XML and Markdown."""
+"""What a sweep's results are written as: terminal tables, DataFrames, JUnit's XML, Markdown."""

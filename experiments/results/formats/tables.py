@@ -140,11 +140,11 @@ def cell_tables(
     own = [row for row in rows if not row.added]
     accepted = [row for row in own if row.refused is None]
     axes = [by] if by else _axes(own)
+    groups = _by_axis(by, accepted, own) if by else _by_fault(accepted, own)
     for layout in _LAYOUTS:
         columns, lines = _columns(layout, own, accepted, axes)
         if _width(columns) <= width:
             break
-    groups = _by_axis(by, accepted, own) if by else _by_fault(accepted, own)
     return tuple(_table(title, columns, places) for title, places in groups), tuple(lines)
 
 

@@ -26,7 +26,7 @@ from ackbench.experiments.ledger.result_tables import RESULTS
 from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.messages.errors import LedgerError, UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean, format_list, one_line
-from ackbench.experiments.results.columns import (
+from ackbench.experiments.results.formats.columns import (
     CELL_COLUMNS,
     EXPECTATION_COLUMNS,
     TRIAL_COLUMNS,

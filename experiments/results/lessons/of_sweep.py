@@ -10,37 +10,34 @@ from typing import cast
 from ackbench.experiments.planning.catalog.loading import FINDINGS, check_finding
 from ackbench.experiments.results.lessons.finding import Conclusion, Finding, FindingInput
 from ackbench.experiments.results.models import SweepResults
-from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.rows import rows_by_trial
 from ackbench.experiments.sweep.folder import SweepFolder
 
 
-def finding_of(sweep: SweepFolder, results: SweepResults | None = None) -> Finding | None:
+def finding_of(sweep: SweepFolder, results: SweepResults) -> Finding | None:
     """Return the finding of a sweep; None if its experiment makes no claim.
 
     Args:
-        sweep: the sweep's folder.
-        results: its results, if they were read already.
+        sweep: the sweep's folder, for the tables that only a finding reads.
+        results: its results.
 
     Raises:
-        UnknownName: there is no such sweep.
-        LedgerError: its results cannot be read.
+        LedgerError: a table cannot be read.
         ExperimentError: the claim names a finding that does not exist.
     """
-    plan = sweep.plan()
-    if plan.claim is None:
+    claim = results.plan.claim
+    if claim is None:
         return None
-    results = results or read_results(sweep)
     if results.harness.control_clean is False:
         return Finding(
-            lesson=plan.claim.lesson,
+            lesson=claim.lesson,
             conclusion=Conclusion.INCONCLUSIVE,
             sentences=("The control, which has no fault, lost or duplicated records.",),
             remark="The harness itself is at fault, so nothing can be concluded.",
         )
-    compute = load_finding(plan.claim.finding)
+    compute = load_finding(claim.finding)
     rows = partial(rows_by_trial, sweep, manifest=results.manifest)
-    return compute(FindingInput(plan.claim.lesson, plan, results, rows))
+    return compute(FindingInput(claim.lesson, results.plan, results, rows))
 
 
 def load_finding(name: str) -> Callable[[FindingInput], Finding]:

@@ -15,9 +15,8 @@ from types import MappingProxyType
 from typing import Final
 
 from ackbench.experiments.messages.phrases import format_list
-from ackbench.experiments.planning.properties import kafka_properties, known_versions
+from ackbench.experiments.planning.properties import defaults_of, kafka_properties, known_versions
 from ackbench.experiments.results.changed_settings import (
-    defaults_of,
     kafka_defaults,
     producer_defaults,
 )

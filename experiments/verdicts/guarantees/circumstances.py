@@ -8,16 +8,12 @@ from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind
-from ackbench.experiments.sweep.plan import (
-    ClusterNeed,
-    FaultRequest,
-    TrialSpec,
-)
+from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec
 from ackbench.experiments.sweep.retention import Retention, resolve_retention
 from ackbench.experiments.sweep.workload import AutoOffsetReset, Commit, GroupMembers
 from ackbench.experiments.trial.clients.adapters import Adapter
 from ackbench.experiments.trial.clients.settings.group_members import AUTO_OFFSET_STORE
-from ackbench.experiments.trial.clients.settings.kinds import client_choice, request_timeout_ms
+from ackbench.experiments.trial.clients.settings.kinds import client_choice
 from ackbench.experiments.trial.clients.settings.librdkafka import is_true
 from ackbench.experiments.trial.faults import FAULTS
 from ackbench.experiments.trial.faults.composition.composite import effects_of
@@ -291,16 +287,22 @@ def has_group(circumstances: Circumstances) -> bool:
 
 def circumstances_of(spec: TrialSpec) -> Circumstances:
     """Return the circumstances of a planned trial: its settings over the defaults."""
+    topology = topology_of(spec)
     choice = client_choice(spec)
     client = choice.producer_settings(spec.producer)
+    timeout_ms = choice.request_timeout_ms(client)
     node, members = spec.cluster.settings(), spec.workload.of_members or GroupMembers()
+    retention = resolve_retention(spec.topic, node)
+    known = all(leaf.kind in FAULTS for leaf in spec.fault.leaves())
     return Circumstances(
         client=spec.client,
         **_of_cluster(spec.cluster),
-        **_of_client(client, choice.adapter),
-        socket_timeout_ms=request_timeout_ms(spec),
         **_of_topic(spec.topic, node),
+        retention_ms=retention.ms,
+        retention_bytes=retention.bytes,
         **_of_nodes(node),
+        **_of_client(client, choice.adapter),
+        socket_timeout_ms=timeout_ms,
         nodes=spec.cluster.nodes,
         controllers=spec.cluster.controllers or spec.cluster.nodes,
         dedicated_controllers=spec.cluster.controllers > 0,
@@ -315,7 +317,10 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
         stores_offsets_itself=is_true(spec.consumer.get(AUTO_OFFSET_STORE, "true")),
         auto_offset_reset=spec.workload.auto_offset_reset,
         copy_workload=spec.workload.copies is not None,
-        fault=_fault_effects(spec.fault, topology_of(spec)),
+        # A kind that is not registered may do anything.
+        fault=effects_of(spec.fault, topology)
+        if known
+        else FaultEffects(kind=spec.fault.kind, known=False, may_affect_leader=True),
     )
 
 
@@ -329,13 +334,6 @@ def topology_of(spec: TrialSpec) -> Topology:
         client=spec.client,
         consumer=spec.consumer,
     )
-
-
-def _fault_effects(fault: FaultRequest, topology: Topology) -> FaultEffects:
-    """Return the effects of a fault; a kind that is not registered may do anything."""
-    if any(leaf.kind not in FAULTS for leaf in fault.leaves()):
-        return FaultEffects(kind=fault.kind, known=False, may_affect_leader=True)
-    return effects_of(fault, topology)
 
 
 def _of_cluster(cluster: ClusterNeed) -> dict[str, str | int]:
@@ -358,7 +356,6 @@ def _of_cluster(cluster: ClusterNeed) -> dict[str, str | int]:
 def _of_client(client: Mapping[str, str], adapter: Adapter | None) -> dict[str, str | float | bool]:
     return {
         "acks": "all" if client["acks"] == "-1" else client["acks"],
-        "idempotent": is_true(client["enable.idempotence"]),
         "transactional": bool(client.get("transactional.id")),
         "retries": client["retries"],
         "max_in_flight": client["max.in.flight.requests.per.connection"],
@@ -368,6 +365,7 @@ def _of_client(client: Mapping[str, str], adapter: Adapter | None) -> dict[str, 
         "leader_lookup_ms": max(
             _leader_lookup_ms(client.get(_REFRESH)), adapter.leader_lookup_ms if adapter else 0
         ),
+        "idempotent": is_true(client["enable.idempotence"]),
     }
 
 
@@ -383,12 +381,11 @@ def _leader_lookup_ms(refresh_ms: str | None) -> float:
     return 2 * (min(_SCAN_MS, interval_ms) if interval_ms > 0 else _SCAN_MS)
 
 
-def _of_topic(topic: Mapping[str, str], node: Mapping[str, str]) -> dict[str, str | float | bool]:
+def _of_topic(topic: Mapping[str, str], node: Mapping[str, str]) -> dict[str, str | bool]:
     """Return the topic's effective settings: its own setting wins over its brokers'.
 
     Source: https://kafka.apache.org/documentation/#topicconfigs.
     """
-    retention = resolve_retention(topic, node)
     return {
         "min_insync_replicas": topic.get("min.insync.replicas") or node["min.insync.replicas"],
         "unclean_election": (
@@ -398,8 +395,6 @@ def _of_topic(topic: Mapping[str, str], node: Mapping[str, str]) -> dict[str, st
         "flush_messages": topic.get("flush.messages") or node["log.flush.interval.messages"],
         "compacted": "compact"
         in (topic.get("cleanup.policy") or node.get("log.cleanup.policy", "delete")),
-        "retention_ms": retention.ms,
-        "retention_bytes": retention.bytes,
     }
 
 

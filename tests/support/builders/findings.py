@@ -143,7 +143,17 @@ def finding_input_of_trials(
         for place, trial in enumerate(trials)
     ]
     cells = list({str(trial.cell): trial.cell for trial in named}.values())
+    plan = Plan(
+        sweep_id="sweep",
+        experiment="planted",
+        question="What?",
+        seed=42,
+        repeats=3,
+        trials=(),
+        refused=(),
+    )
     results = SweepResults(
+        plan=plan,
         sweep_id="sweep",
         experiment="planted",
         question="What?",
@@ -159,15 +169,6 @@ def finding_input_of_trials(
         ),
         pending=(),
         unmeasured=(),
-    )
-    plan = Plan(
-        sweep_id="sweep",
-        experiment="planted",
-        question="What?",
-        seed=42,
-        repeats=3,
-        trials=(),
-        refused=(),
     )
 
     def rows(name: str) -> Mapping[str, Sequence[Row]]:

@@ -155,7 +155,17 @@ def measured_sweep(
         label="acks=0 idem=on",
         reason="`acks` must be set to `all`",
     )
+    plan = Plan(
+        sweep_id=sweep_id,
+        experiment="planted",
+        question=QUESTION,
+        seed=seed,
+        repeats=5,
+        trials=tuple(specs),
+        refused=(refused,),
+    )
     results = SweepResults(
+        plan=plan,
         sweep_id=sweep_id,
         experiment="planted",
         question=QUESTION,
@@ -188,15 +198,7 @@ def measured_sweep(
         ),
     )
     return ReportData(
-        plan=Plan(
-            sweep_id=sweep_id,
-            experiment="planted",
-            question=QUESTION,
-            seed=seed,
-            repeats=5,
-            trials=tuple(specs),
-            refused=(refused,),
-        ),
+        plan=plan,
         results=results,
         manifests=records,
         timeline={trial_id: timeline_rows(record, rng) for trial_id, record in records.items()},

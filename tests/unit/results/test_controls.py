@@ -13,8 +13,10 @@ from ackbench.experiments.ledger.trial_manifest import Role, Status
 from ackbench.experiments.planning.catalog.loading import load_experiment
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
-from ackbench.experiments.results.judgements import harness_check, trials_that_must_tear
+from ackbench.experiments.results.cells import cell_key
+from ackbench.experiments.results.controls import harness_check, trials_that_must_tear
 from ackbench.experiments.results.models import Fates, FaultResult, TrialResult
+from ackbench.experiments.verdicts.guarantees.circumstances import circumstances_of
 from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
 from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
 from ackbench.experiments.verdicts.guarantees.order import ORDER
@@ -216,7 +218,9 @@ def test_a_sweep_without_a_late_commit_has_no_control_for_atomicity() -> None:
 def test_the_trials_that_must_tear_are_those_of_clients_that_do_not_speak_version_2() -> None:
     """Librdkafka on any cluster, and Java's client below transaction.version 2."""
     planned = plan(load_experiment("delayed-commit"), "delayed-commit-1")
-    must = trials_that_must_tear(planned)
+    must = trials_that_must_tear(
+        planned, {cell_key(spec.cell): circumstances_of(spec) for spec in planned.trials}
+    )
     assert {
         (spec.client, spec.cluster.features["transaction.version"])
         for spec in planned.trials

@@ -52,7 +52,7 @@ def results_saying(text: str) -> SweepResults:
             SetAside(status=Status.VOID, reasons={"000-000000": said}),
             Stalled(first={"001-000000": said}),
         ]
-    return SweepResults.model_validate(document)
+    return SweepResults.model_validate({**document, "plan": EVIDENCE.plan})
 
 
 @settings(max_examples=20, deadline=None)

@@ -8,6 +8,7 @@ from ackbench.experiments.results.comparing.gate import Gate
 from ackbench.experiments.results.comparing.sentences import failure_sentence
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.wording import LEGEND, result_notes, verdict_sign, verdict_text
+from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.evidence import Observed, UnknownCause
 from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
@@ -47,6 +48,15 @@ def _sweep_with_unknown_verdict(guaranteed: bool | None) -> SweepResults:
         cells=(cell,),
         pending=(),
         unmeasured=(),
+        plan=Plan(
+            sweep_id="sweep",
+            experiment="planned",
+            question="?",
+            seed=0,
+            repeats=1,
+            trials=(),
+            refused=(),
+        ),
     )
 
 

@@ -123,6 +123,9 @@ def a_result(
         pending=(),
         unmeasured=(),
         harness=checked,
+        plan=Plan(
+            sweep_id="s", experiment="e", question="q", seed=1, repeats=1, trials=(), refused=()
+        ),
     )
 
 

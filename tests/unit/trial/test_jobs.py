@@ -9,12 +9,9 @@ from support.builders.records import a_spec
 from ackbench.experiments.sweep.plan import ClusterNeed, ExternalAccess, TrialSpec, external_prefix
 from ackbench.experiments.sweep.workload import Copiers, Transactions
 from ackbench.experiments.trial.jobs import (
+    TrialNames,
     group_jobs,
-    output_topic_name,
     producer_jobs,
-    topic_name,
-    transactional_ids,
-    warm_up_topic,
 )
 
 ONE, OTHER = "quick-20260101T000000-abcd", "quick-20260101T000000-ffff"
@@ -36,16 +33,15 @@ def external_spec(sweep_id: str) -> TrialSpec:
 
 def names_of(spec: TrialSpec) -> set[str]:
     """Return the names of topics, groups and clients, and of transactions without their prefix."""
-    topic = topic_name(spec)
-    groups = group_jobs(spec, "kafka:9092", topic, 1, Path())
-    producers = producer_jobs(spec, "kafka:9092", topic, 1, Path())
+    names = TrialNames.of(spec)
+    groups = group_jobs(spec, names, "kafka:9092", 1, Path())
+    producers = producer_jobs(spec, names, "kafka:9092", 1, Path())
     return {
-        topic,
-        warm_up_topic(spec),
-        str(output_topic_name(spec)),
+        *names.topics,
+        names.warm_up,
         *(job.group for job in groups),
         *(job.settings["client.id"] + "-" for job in producers),
-        *(name.removeprefix("mine-") for name in transactional_ids(spec, topic)),
+        *(name.removeprefix("mine-") for name in names.transactional_ids),
     }
 
 
@@ -64,12 +60,12 @@ def test_two_sweeps_of_one_experiment_do_not_meet_in_an_external_cluster() -> No
 
 def test_names_in_an_own_cluster_are_the_same_in_a_repeated_sweep() -> None:
     """Kafka chooses the coordinators of groups and transactions by their names."""
-    assert topic_name(a_spec(sweep_id=ONE)) == topic_name(a_spec(sweep_id=OTHER))
+    assert TrialNames.of(a_spec(sweep_id=ONE)) == TrialNames.of(a_spec(sweep_id=OTHER))
 
 
 def debug_of(spec: TrialSpec) -> str:
     """Return the debug contexts of a trial's producers."""
-    (job,) = producer_jobs(spec, "kafka:9092", "t", 1, Path())
+    (job,) = producer_jobs(spec, TrialNames.of(spec), "kafka:9092", 1, Path())
     return job.settings["debug"]
 
 
