@@ -384,6 +384,7 @@ def emit_assignment(change: str, partitions: Sequence[tuple[str, int]]) -> None:
 
 def run(main: Callable[[], None]) -> None:
     """Run an adapter and exit: with code 2 for an invalid setting, 1 for any other error."""
+    code = 0
     try:
         main()
     except InvalidSettingError as error:
@@ -392,8 +393,8 @@ def run(main: Callable[[], None]) -> None:
     except Exception:  # noqa: BLE001 - the report of any error is the exit code
         traceback.print_exc()
         code = 1
-    else:
-        return
-    # A library's threads neither keep the process alive nor write after the reason.
+    # A library's threads neither keep the process alive nor write after the reason: the heartbeat
+    # thread of kafka-python 2.2 may outlive the consumer's close().
+    sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
