@@ -94,29 +94,29 @@ def _nodes(incident: Incident) -> Iterator[Likeness]:
     outages = [one for one in incident.outages if one.how is not How.UNKNOWN]
     if outages:
         yield from _repeated(outages)
-        yield from _one_strike(incident, max(_strikes(outages), key=_severity))
+        yield from _of_outages(incident, max(_begun_together(outages), key=_severity))
     elif incident.outages:
-        strike = max(_strikes(incident.outages), key=_severity)
+        outages = max(_begun_together(incident.outages), key=_severity)
         for how in (How.CRASH, How.PAUSE):
-            assumed = [replace(one, how=how) for one in strike]
-            yield from _one_strike(incident, assumed, AWAY[How.UNKNOWN])
+            assumed = [replace(one, how=how) for one in outages]
+            yield from _of_outages(incident, assumed, AWAY[How.UNKNOWN])
 
 
-def _severity(strike: Sequence[NodeOutage]) -> tuple[int, int, float]:
+def _severity(outages: Sequence[NodeOutage]) -> tuple[int, int, float]:
     """Return how much a group of outages decides: processes that ended more than others."""
-    ended = sum(one.how in {How.CRASH, How.STOP} for one in strike)
-    return (min(ended, 1), len({one.node for one in strike}), -strike[0].begin_s)
+    ended = sum(one.how in {How.CRASH, How.STOP} for one in outages)
+    return (min(ended, 1), len({one.node for one in outages}), -outages[0].begin_s)
 
 
-def _strikes(outages: Sequence[NodeOutage]) -> list[list[NodeOutage]]:
+def _begun_together(outages: Sequence[NodeOutage]) -> list[list[NodeOutage]]:
     """Return the outages of one kind that began together."""
-    strikes: list[list[NodeOutage]] = []
+    groups: list[list[NodeOutage]] = []
     for one in sorted(outages, key=lambda one: (one.how, one.begin_s)):
-        if strikes and one.began_with(strikes[-1][0]):
-            strikes[-1].append(one)
+        if groups and one.began_with(groups[-1][0]):
+            groups[-1].append(one)
         else:
-            strikes.append([one])
-    return strikes
+            groups.append([one])
+    return groups
 
 
 def _repeated(outages: Sequence[NodeOutage]) -> Iterator[Likeness]:
@@ -147,14 +147,14 @@ def _repeated(outages: Sequence[NodeOutage]) -> Iterator[Likeness]:
         yield Likeness(name, reasons, evidence, at_s=begun)
 
 
-def _one_strike(
-    incident: Incident, strike: Sequence[NodeOutage], how_away: str = ""
+def _of_outages(
+    incident: Incident, outages: Sequence[NodeOutage], how_away: str = ""
 ) -> Iterator[Likeness]:
-    nodes = {one.node for one in strike}
-    begin_s = strike[0].begin_s
-    how = strike[0].how
-    evidence = tuple(seen for one in strike for seen in one.evidence)
-    parameters = _parameters(strike, how)
+    nodes = {one.node for one in outages}
+    begin_s = outages[0].begin_s
+    how = outages[0].how
+    evidence = tuple(seen for one in outages for seen in one.evidence)
+    parameters = _parameters(outages, how)
     away = f"node{'s' if len(nodes) > 1 else ''} {_names(nodes)} {how_away or AWAY[how]}"
     brokers = nodes & incident.brokers
     led = [partition for node in sorted(nodes) for partition in incident.led_by(node, begin_s)]
@@ -162,7 +162,7 @@ def _one_strike(
     def like(fault: str, *reasons: str) -> Likeness:
         return Likeness(fault, (away, *reasons), evidence, parameters, begin_s)
 
-    if any(one.with_empty_disk for one in strike):
+    if any(one.with_empty_disk for one in outages):
         yield like("node-replaced", "it came back without its data")
     unclean = next(incident.of(Kind.UNCLEAN), None)
     alone = _alone_in_isr(incident, nodes, begin_s)
@@ -185,16 +185,16 @@ def _one_strike(
     if how is How.ISOLATED and len(nodes) > 1:
         yield like("split-majority", "they were cut off together")
     else:
-        target, reason = _target(incident, strike, led)
+        target, reason = _target(incident, outages, led)
         yield like(f"{target}-{how}", reason)
 
 
 def _target(
-    incident: Incident, strike: Sequence[NodeOutage], led: Sequence[str]
+    incident: Incident, outages: Sequence[NodeOutage], led: Sequence[str]
 ) -> tuple[str, str]:
     """Return which nodes were away, as faults name them, and what says so."""
-    first = strike[0]
-    brokers = {one.node for one in strike} & incident.brokers
+    first = outages[0]
+    brokers = {one.node for one in outages} & incident.brokers
     total = incident.total_brokers
     if first.how is not How.ISOLATED and len(brokers) >= total > 0:
         return "all", f"these are all {total} brokers" if total > 1 else "it is the only broker"
@@ -209,9 +209,9 @@ def _target(
     return "leader", "what it led is not in the files"
 
 
-def _parameters(strike: Sequence[NodeOutage], how: How) -> dict[str, float]:
+def _parameters(outages: Sequence[NodeOutage], how: How) -> dict[str, float]:
     """Return how long the nodes were away, by the name that the fault has for it."""
-    ends = [(one.begin_s, one.restarted_s or one.end_s) for one in strike]
+    ends = [(one.begin_s, one.restarted_s or one.end_s) for one in outages]
     longest = max((end - begin for begin, end in ends if end is not None), default=0.0)
     name = {How.PAUSE: "pause_s", How.ISOLATED: "lasts_s"}.get(how, "restart_after_s")
     return {name: round(longest, 1)} if longest > 0 else {}
