@@ -24,6 +24,7 @@ PYTHON: Final = "spark.pyspark.python"
 GUIDE: Final = 'docs/running.md, "On your own Spark"'
 PROBE_TIMEOUT_S: Final = 10.0
 
+_DEPLOY_MODE: Final = "spark.submit.deployMode"
 _MASTERS: Final = "local[N], spark://HOST:PORT, yarn, k8s://https://HOST:PORT, sc://HOST:PORT"
 _LOCAL: Final = re.compile(r"local(\[[^\]]*\])?")
 _STANDALONE: Final = "spark://"
@@ -117,6 +118,38 @@ def default_settings() -> dict[str, str]:
     lines = (line.strip() for line in text.splitlines())
     found = (_PROPERTY.fullmatch(line) for line in lines if not line.startswith(("#", "!")))
     return {match[1]: match[2] for match in found if match}
+
+
+def whole_seconds(name: str, setting: str | None, default_s: float) -> float:
+    """Return a setting that is a time, seconds.
+
+    Args:
+        name: of the setting.
+        setting: the user's value; `None`: there is none.
+        default_s: its value then.
+
+    Raises:
+        SparkSetupError: the setting is not a whole number above 0.
+    """
+    if setting is None:
+        return default_s
+    if not setting.isdecimal() or not int(setting):
+        raise SparkSetupError(f"{name}={setting}: allowed is a whole number of seconds from 1 on")
+    return int(setting)
+
+
+def check_deploy_mode(settings: Mapping[str, str]) -> None:
+    """Check that the driver is to run in this process.
+
+    Raises:
+        SparkSetupError: it is to run in the cluster, which only spark-submit can ask for.
+    """
+    if settings.get(_DEPLOY_MODE, "client") != "client":
+        raise SparkSetupError(
+            f"{_DEPLOY_MODE}={settings[_DEPLOY_MODE]}: the driver is this process; run it in the "
+            "cluster with spark-submit --deploy-mode cluster spark_jobs/measure.py and the URI of "
+            f"the sweep ({GUIDE}), or leave the setting out"
+        )
 
 
 def is_local(master: str) -> bool:

@@ -18,11 +18,19 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from ackbench.spark_jobs.configuration import GUIDE, SparkJobError, SparkSetupError, is_local
+from ackbench.spark_jobs.configuration import (
+    GUIDE,
+    SparkJobError,
+    SparkSetupError,
+    is_local,
+    whole_seconds,
+)
 from ackbench.spark_jobs.driver import why_ended
 
-EXECUTOR_TIMEOUT_S: Final = 180.0
-"""How long to wait for the first executor. A standalone master starts one in a few seconds."""
+EXECUTOR_WAIT: Final = "spark.ackbench.executorWaitSeconds"
+"""Spark's setting for how long to wait for the first executor."""
+EXECUTOR_WAIT_S: Final = 180.0
+"""Its default. A standalone master starts one in a few seconds."""
 PACKAGE: Final = Path(__file__).parents[1]
 """The folder `ackbench` that is imported."""
 _SENT: Final = (
@@ -148,11 +156,15 @@ def executor_failures(context: SparkContext) -> Iterator[None]:
         SparkSetupError: the executors cannot run the job; one line.
         SparkJobError: the job failed for another reason.
     """
-    watch, master, executor_memory = _ExecutorWatch(context), str(context.master), ""
-    timer = threading.Timer(EXECUTOR_TIMEOUT_S, watch.check)
-    timer.daemon = True
+    master, executor_memory, wait_s = str(context.master), "", EXECUTOR_WAIT_S
     if not is_local(master):  # a local master has its executor from the start
-        executor_memory = context.getConf().get("spark.executor.memory", "1g") or ""
+        settings = context.getConf()
+        executor_memory = settings.get("spark.executor.memory", "1g") or ""
+        wait_s = whole_seconds(EXECUTOR_WAIT, settings.get(EXECUTOR_WAIT), EXECUTOR_WAIT_S)
+    watch = _ExecutorWatch(context, wait_s)
+    timer = threading.Timer(wait_s, watch.check)
+    timer.daemon = True
+    if not is_local(master):
         timer.start()
     try:
         yield
@@ -177,8 +189,9 @@ def _end_of_jvm(context: SparkContext, error: Exception) -> str | None:
 class _ExecutorWatch:
     """Cancels a context's jobs if it has no executor."""
 
-    def __init__(self, context: SparkContext) -> None:
+    def __init__(self, context: SparkContext, wait_s: float) -> None:
         self._context = context
+        self._wait_s = wait_s
         self.failure: str | None = None
         """Why the jobs were cancelled, in one line; `None`: they were not."""
 
@@ -187,9 +200,10 @@ class _ExecutorWatch:
         if len(self._context.statusTracker().getExecutorInfos()) > 1:  # the driver is listed, too
             return
         self.failure = (
-            f"{self._context.master} started no executor in {EXECUTOR_TIMEOUT_S:g} s: check on its "
+            f"{self._context.master} started no executor in {self._wait_s:g} s: check on its "
             "page that workers are alive and have the cores and the memory that are requested "
             "(spark.executor.cores, spark.executor.memory), and that they can reach the driver "
-            "(spark.driver.host)"
+            "(spark.driver.host); where executors only start slowly, wait longer with --conf "
+            f"{EXECUTOR_WAIT}={2 * self._wait_s:.0f}"
         )
         self._context.cancelAllJobs()

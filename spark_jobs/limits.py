@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.spark_jobs.configuration import SparkSetupError
+from ackbench.spark_jobs.configuration import SparkSetupError, whole_seconds
 
 LIMIT_SETTING: Final = "spark.ackbench.stepLimitSeconds"
 """Spark's setting for the time limit of each step."""
@@ -44,16 +44,11 @@ class StepLimit:
         Raises:
             SparkSetupError: the setting is not a whole number above 0.
         """
-        if setting is None:
-            return cls(
-                STEP_LIMIT_S + RECORDS_LIMIT_S * records / 1e6,
-                f"{STEP_LIMIT_S:g} s and {RECORDS_LIMIT_S:g} s per million records",
-            )
-        if not setting.isdecimal() or not int(setting):
-            raise SparkSetupError(
-                f"{LIMIT_SETTING}={setting}: allowed is a whole number of seconds from 1 on"
-            )
-        return cls(int(setting), LIMIT_SETTING)
+        default_s = STEP_LIMIT_S + RECORDS_LIMIT_S * records / 1e6
+        seconds = whole_seconds(LIMIT_SETTING, setting, default_s)
+        if setting is not None:
+            return cls(seconds, LIMIT_SETTING)
+        return cls(seconds, f"{STEP_LIMIT_S:g} s and {RECORDS_LIMIT_S:g} s per million records")
 
     def exceeded(self, step: str) -> str:
         """Return that a step exceeded the limit, in one line."""

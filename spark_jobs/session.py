@@ -29,9 +29,11 @@ from ackbench.spark_jobs.configuration import (
     PYTHON,
     ContextRequest,
     SparkSetupError,
+    check_deploy_mode,
     check_master,
     is_local,
     spark_home,
+    whole_seconds,
 )
 from ackbench.spark_jobs.distribution import MeasuredTrials, measure_trials
 from ackbench.spark_jobs.driver import (
@@ -43,6 +45,8 @@ from ackbench.spark_jobs.driver import (
     note_jvm,
 )
 from ackbench.spark_jobs.executors import (
+    EXECUTOR_WAIT,
+    EXECUTOR_WAIT_S,
     PACKAGE,
     executor_failures,
     explain_failure,
@@ -161,6 +165,8 @@ def _own_context(request: ContextRequest) -> Iterator[SparkContext]:
     user = request.user_settings
     master = request.named_master or DEFAULT_MASTER
     check_master(master)
+    check_deploy_mode(user)
+    whole_seconds(EXECUTOR_WAIT, user.get(EXECUTOR_WAIT), EXECUTOR_WAIT_S)
     settings = {**request.settings, **driver_settings(request, master, user), MASTER: master}
     limit = StepLimit.of(user.get(LIMIT_SETTING))
     with _variables(driver_variables(request, master, user)):

@@ -202,3 +202,16 @@ def test_executors_without_a_library_are_one_line_and_exit_code_2(
     assert done.returncode == 2
     assert line.startswith(f"spark: the executors' Python ({python}) has no module ")
     assert installation.results() == before
+
+
+@pytest.mark.further
+def test_a_cluster_that_starts_no_executor_is_one_line_after_the_wait_that_was_asked_for(
+    installation: Installation, cluster: SparkCluster
+) -> None:
+    """Its workers have 2 GB each; Spark itself would wait for ever."""
+    wait = "spark.ackbench.executorWaitSeconds"
+    done = installation.run_on(cluster, settings=["spark.executor.memory=100g", f"{wait}=5"])
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2
+    assert f"{cluster.master} started no executor in 5 s" in line
+    assert line.endswith(f"wait longer with --conf {wait}=10")

@@ -8,10 +8,12 @@ import pytest
 from ackbench.spark_jobs.configuration import (
     ContextRequest,
     SparkSetupError,
+    check_deploy_mode,
     check_master,
     default_settings,
     is_local,
     parse_settings,
+    whole_seconds,
 )
 from ackbench.spark_jobs.session import driver_settings, driver_variables
 
@@ -36,6 +38,24 @@ def test_a_setting_of_another_form_is_refused(text: str) -> None:
     """The message has the text and an example."""
     with pytest.raises(SparkSetupError, match=rf"^--conf {text}: .*spark\.executor\.memory=2g$"):
         parse_settings([text])
+
+
+def test_the_driver_s_place_is_refused_in_one_line_with_what_to_do() -> None:
+    """Spark itself would say that the mode is not for shells."""
+    check_deploy_mode({})
+    check_deploy_mode({"spark.submit.deployMode": "client"})
+    with pytest.raises(SparkSetupError, match="spark-submit --deploy-mode cluster") as refused:
+        check_deploy_mode({"spark.submit.deployMode": "cluster"})
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "5s", ""])
+def test_a_time_that_is_no_whole_number_of_seconds_is_refused_with_its_name(text: str) -> None:
+    """Before a JVM starts."""
+    assert whole_seconds("spark.ackbench.x", None, 7.5) == 7.5
+    assert whole_seconds("spark.ackbench.x", "20", 7.5) == 20
+    with pytest.raises(SparkSetupError, match=rf"^spark\.ackbench\.x={text}: allowed is a whole"):
+        whole_seconds("spark.ackbench.x", text, 7.5)
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2, 3]", "yarn"])
