@@ -212,6 +212,8 @@ def _run_lines(client: MlflowClient, run: Run) -> Iterator[str]:
     for name, metric in sorted(run.data.metrics.items()):
         yield f"  metric {name} = {metric!r}"
     yield from _tag_lines(run.data.tags)
+    for one in run.inputs.dataset_inputs if run.inputs else ():
+        yield f"  dataset {one.dataset.name} {one.dataset.digest} {one.dataset.source}"
     for artifact in client.list_artifacts(run.info.run_id):
         yield f"  artifact {artifact.path}"
 

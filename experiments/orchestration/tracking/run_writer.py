@@ -7,8 +7,11 @@ digest of the names that ackbench has written; a description has a digest of its
 
 from __future__ import annotations
 
+import getpass
+import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +20,7 @@ from ackbench.experiments.orchestration.tracking.runs import (
     REMOVABLE_TAGS,
     SUPERSEDED,
     RunContent,
+    TrialLedger,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +38,8 @@ SUPERSEDED_BY: Final = "superseded_by"
 _PARAMS_AND_TAGS_PER_BATCH: Final = 100
 """MLflow's limit for each of them (`mlflow.utils.validation`)."""
 _RUNS_PER_PAGE: Final = 1000
+_DIGEST_LENGTH: Final = 36
+"""Characters of a dataset's digest that MLflow stores."""
 
 
 def write_runs(
@@ -86,16 +92,42 @@ def _write(
         if can_update(run.data.params, run.data.metrics, run.data.tags, content)
     )
     run = next(fitting, None) or client.create_run(
-        experiment_id, start_time=content.begin_ms, run_name=content.name
+        experiment_id,
+        start_time=content.begin_ms,
+        run_name=content.name,
+        tags=_provenance(content.tags["experiment"]),
     )
     run_id = str(run.info.run_id)
     _log(client, run, content)
+    if content.ledger:
+        _log_ledger(client, run, content.key, content.ledger)
     client.set_terminated(run_id, "FAILED" if content.failed else "FINISHED", content.end_ms)
     for old in existing:
         if old.info.run_id != run_id:
             client.set_tag(old.info.run_id, "kind", SUPERSEDED)
             client.set_tag(old.info.run_id, SUPERSEDED_BY, run_id)
     return run_id
+
+
+def _provenance(experiment: str) -> dict[str, str]:
+    """Return the tags that MLflow's page shows as the run's user and source."""
+    tags = {"mlflow.source.name": f"ackbench run {experiment}", "mlflow.source.type": "LOCAL"}
+    with suppress(OSError, KeyError):  # a container's user may have no name
+        tags["mlflow.user"] = getpass.getuser()
+    return tags
+
+
+def _log_ledger(client: MlflowClient, run: Run, trial_id: str, ledger: TrialLedger) -> None:
+    """Log the ledger as the run's dataset, by name and digest, unless the run has it."""
+    from mlflow.entities import Dataset, DatasetInput
+
+    digest = ledger.sha256[:_DIGEST_LENGTH]
+    known = run.inputs.dataset_inputs if run.inputs else ()
+    if any(one.dataset.digest == digest for one in known):
+        return
+    source = json.dumps({"uri": ledger.uri})
+    dataset = Dataset(name=trial_id, digest=digest, source_type="uri", source=source)
+    client.log_inputs(run.info.run_id, [DatasetInput(dataset)])
 
 
 def can_update(

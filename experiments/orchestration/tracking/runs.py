@@ -61,6 +61,16 @@ _NS_PER_MS: Final = 1_000_000
 
 
 @dataclass(frozen=True)
+class TrialLedger:
+    """The sealed ledger that a run's figures were computed from."""
+
+    uri: str
+    """Its folder: in the sweep's store, or else on the machine that measured it."""
+    sha256: str
+    """The digest of its manifest, which has those of all of its files."""
+
+
+@dataclass(frozen=True)
 class RunContent:
     """One MLflow run."""
 
@@ -75,6 +85,8 @@ class RunContent:
     failed: bool = False
     begin_ms: int | None = None
     end_ms: int | None = None
+    ledger: TrialLedger | None = None
+    """The run's dataset; `None`: nothing was measured, or the run is about several trials."""
 
     def storable(self) -> RunContent:
         """Return the run as MLflow stores it, without characters that act instead of being shown.
@@ -102,7 +114,11 @@ class RunContent:
 
 
 def trial_run(
-    result: TrialResult, spec: TrialSpec, manifest: TrialManifest | None, axes: Sequence[str]
+    result: TrialResult,
+    spec: TrialSpec,
+    manifest: TrialManifest | None,
+    axes: Sequence[str],
+    ledger: TrialLedger | None = None,
 ) -> RunContent:
     """Return the run of a trial.
 
@@ -111,15 +127,18 @@ def trial_run(
         spec: its plan.
         manifest: its record; `None` if the harness failed.
         axes: what the sweep's cells differ in; the name of the run has them.
+        ledger: what the result was computed from.
     """
+    provenance = {"ledger": ledger.uri, "ledger_sha256": ledger.sha256} if ledger else {}
     return RunContent(
         name=f"{cell_name(spec.cell, axes)} #{spec.repeat + 1}",
-        tags=_tags(result, spec),
+        tags={**_tags(result, spec), **provenance},
         params=_params(spec, manifest),
         metrics=dict(_metrics(result, manifest)),
         failed=result.status is Status.FAILED,
         begin_ms=manifest.phases.load_begin_ns // _NS_PER_MS if manifest else None,
         end_ms=manifest.phases.healthy_ns // _NS_PER_MS if manifest else None,
+        ledger=ledger,
     )
 
 

@@ -31,6 +31,7 @@ from ackbench.experiments.orchestration.tracking.runs import (
     SUMMARY,
     TRIAL,
     RunContent,
+    TrialLedger,
     summary_run,
     trial_run,
 )
@@ -48,6 +49,7 @@ from ackbench.experiments.sweep.documents import read_document
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import list_sweeps
 from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.sweep.published import published_uri
 from ackbench.infra.errors import AckbenchError, HarnessError, MachineError
 from ackbench.infra.machine.databases import (
     create_database,
@@ -105,7 +107,7 @@ def track(sweep: SweepFolder, home: Home) -> TrackedSweep:
 def _track(sweep: SweepFolder, home: Home) -> TrackedSweep:
     results = read_results(sweep)
     table = _table(results)
-    contents = _run_contents(results, finding_of(sweep, results), table)
+    contents = _run_contents(results, finding_of(sweep, results), table, _ledgers(sweep, results))
     with mlflow_errors(home):
         client = open_client(home)
         experiment_id = _experiment_id(client, f"ackbench/{results.experiment}", home)
@@ -356,14 +358,33 @@ def open_client(home: Home) -> MlflowClient:
     return MlflowClient(tracking_uri=tracking_uri(home))
 
 
-def _run_contents(results: SweepResults, finding: Finding | None, table: str) -> list[RunContent]:
+def _ledgers(sweep: SweepFolder, results: SweepResults) -> dict[str, TrialLedger]:
+    """Return the ledgers that the results were computed from, by trial."""
+    origin = sweep.origin.uri if sweep.origin else published_uri(sweep)
+    root = without_credentials(origin or sweep.root.as_uri())
+    measured = results.manifest.trials if results.manifest else {}
+    return {name: TrialLedger(f"{root}/trials/{name}", sha) for name, sha in measured.items()}
+
+
+def _run_contents(
+    results: SweepResults,
+    finding: Finding | None,
+    table: str,
+    ledgers: Mapping[str, TrialLedger],
+) -> list[RunContent]:
     """Return the runs of a sweep: those of the trials, of the cells, and the summary."""
     answer = f"{finding.markdown()}\n\n" if finding else ""
     page = f"**{escaped(results.question)}**\n\n{answer}{code_block(table)}\n"
     planned = {spec.trial_id: spec for spec in results.plan.trials}
     axes = differing_axes([spec.cell for spec in results.plan.trials])
     trials = [
-        trial_run(trial, planned[trial.trial_id], results.manifests.get(trial.trial_id), axes)
+        trial_run(
+            trial,
+            planned[trial.trial_id],
+            results.manifests.get(trial.trial_id),
+            axes,
+            ledgers.get(trial.trial_id),
+        )
         for trial in results.trials
         if trial.status is not Status.REFUSED and trial.trial_id in planned
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import sqlite3
@@ -12,8 +14,11 @@ from typing import Any
 
 import pytest
 from support.builders.records import a_record, a_spec, no_rows, record_of
+from support.builders.result_tables import write_results
 from support.golden_files import Says
 
+from ackbench.experiments.ledger.digests import digest_of
+from ackbench.experiments.ledger.results_manifest import RESULTS_MANIFEST, ResultsManifest
 from ackbench.experiments.ledger.seal import seal
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence, ProducerSummary, TrialManifest
 from ackbench.experiments.orchestration.tracking import store
@@ -217,6 +222,33 @@ def test_tracking_again_adds_nothing(tracked: tuple[Home, SweepFolder, store.Tra
         first.trial_run_ids[0], "stages/load_s"
     )
     assert [metric.value for metric in history] == [1.5]
+
+
+def test_a_run_names_its_ledger_its_digest_and_who_has_run_what(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger is the run's dataset, once, however often the sweep is tracked."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setenv("LOGNAME", "somebody")
+    home = Home(tmp_path)
+    sweep = a_sweep(home)
+    write_results(sweep, {"000-abcdef": {}})
+    folder = sweep.trial("000-abcdef")
+    digest = hashlib.sha256((folder / "trial.json").read_bytes()).hexdigest()
+    tables = {file.name: digest_of(file.read_bytes()) for file in sweep.results.iterdir()}
+    manifest = ResultsManifest(tables=tables, trials={"000-abcdef": digest})
+    (sweep.results / RESULTS_MANIFEST).write_text(manifest.to_json())
+    store.track(sweep, home)
+    store.track(sweep, home)
+
+    run = run_of(home, "000-abcdef")
+    assert (run.data.tags["ledger"], run.data.tags["ledger_sha256"]) == (folder.as_uri(), digest)
+    (one,) = run.inputs.dataset_inputs
+    assert (one.dataset.name, one.dataset.digest) == ("000-abcdef", digest[:36])
+    assert json.loads(one.dataset.source) == {"uri": folder.as_uri()}
+    assert run.data.tags["mlflow.source.name"] == "ackbench run planted"
+    assert run.data.tags["mlflow.user"] == "somebody"
+    assert not run_of(home, "summary").inputs.dataset_inputs
 
 
 def test_a_resumed_trial_replaces_its_failed_run(
