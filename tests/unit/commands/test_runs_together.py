@@ -97,7 +97,12 @@ def is_locked(home: Home, sweep: SweepFolder) -> bool:
 
 @pytest.mark.parametrize(("kind", "number"), pairs(["command", "measure"], ENDINGS))
 def test_a_second_run_is_refused_by_name_until_the_first_has_ended(
-    home: Home, sweep: SweepFolder, run: Runner, kind: str, number: signal.Signals
+    home: Home,
+    sweep: SweepFolder,
+    run: Runner,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    number: signal.Signals,
 ) -> None:
     """At once, and whichever of the two is a scheduler's."""
     process = run(kind)
@@ -107,6 +112,9 @@ def test_a_second_run_is_refused_by_name_until_the_first_has_ended(
         f"ackbench: sweep {sweep.sweep_id} is being run by process {process.pid}: "
         "wait until it ends or stop it\n"
     )
+    monkeypatch.setenv("AIRFLOW_CTX_DAG_ID", "dag")
+    monkeypatch.setenv("AIRFLOW_CTX_DAG_RUN_ID", "one")
+    monkeypatch.setattr(step_context, "end_with_forking_parent", lambda: False)
     with pytest.raises(SweepInUse, match=f"by process {process.pid}"):
         steps.plan_sweep({"experiment": "quick", "sweep_id": sweep.sweep_id})
     with pytest.raises(SweepInUse, match=f"by process {process.pid}"):
