@@ -8,7 +8,7 @@ Airflow's page.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 from airflow.sdk import dag, task
 
@@ -24,7 +24,7 @@ from ackbench.infra.airflow.environment import MACHINE_POOL
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    allowed_run_types=cast("Any", RUN_TYPES),
+    allowed_run_types=RUN_TYPES,
     is_paused_upon_creation=True,
     default_args={"retries": 0, "owner": "ackbench", "execution_timeout": timedelta(days=1)},
     tags=["ackbench", "maintenance"],

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from airflow.sdk import Asset, BaseOperatorLink, dag, get_current_context, task
 from airflow.sdk.definitions.dag import DAG
@@ -34,12 +34,12 @@ So a sweep that has its cluster finishes before another one starts its own.
 RETRIES: Final = 3
 """Of the steps that may be repeated: listing, starting and destroying the cluster, and results."""
 RETRY_DELAY: Final = timedelta(seconds=30)
-"""Before the first retry; each further one waits twice as long."""
+"""At least so long before the first retry, and twice as long before each further one."""
 STEP_LIMIT: Final = timedelta(hours=2)
-"""How long a step may take whose limit is not in the plan."""
+"""The limit of a step whose own is not in the plan."""
 RUN_LIMIT: Final = timedelta(days=7)
-"""How long a scheduled run may keep the next one waiting."""
-RUN_TYPES: Final = ("scheduled", "manual", "asset_triggered", "operator_triggered")
+"""The limit of a scheduled run, which keeps the next one waiting."""
+RUN_TYPES: Final[Any] = ("scheduled", "manual", "asset_triggered", "operator_triggered")
 """All but backfills: each run of one would test the Kafka of today."""
 REASON_KEY: Final = "reason"
 """The XCom in which `plan` leaves why it has failed, for `alert`."""
@@ -114,7 +114,7 @@ def sweep_dag(
         catchup=False,
         max_active_runs=1,
         dagrun_timeout=RUN_LIMIT if schedule else None,
-        allowed_run_types=cast("Any", RUN_TYPES),
+        allowed_run_types=RUN_TYPES,
         is_paused_upon_creation=schedule is not None,
         params=trigger_form((*catalog_names(), *offered_files()), tuple(FAULTS), experiment),
         default_args={
@@ -132,15 +132,15 @@ def sweep_dag(
     )
     def sweep() -> None:
         sweep_id: Any = plan(experiment if schedule else None)
-        provisioned: Any = provision.override(retries=RETRIES)(sweep_id)
+        provisioned: Any = provision.override(retries=RETRIES)(sweep_id=sweep_id)
         listed = list_trials.override(retries=RETRIES)(sweep_id)
         trials = trial.partial(sweep_id=sweep_id).expand(planned=listed)
         destroyed = destroy.override(retries=RETRIES)(sweep_id)
         provisioned >> trials >> destroyed.as_teardown(setups=provisioned)
-        measured: Any = measure.override(retries=RETRIES)(sweep_id)
+        measured: Any = measure.override(retries=RETRIES)(sweep_id=sweep_id)
         tracked: Any = track.override(retries=RETRIES)(sweep_id)
         tracked.operator.operator_extra_links = (ReportLink(), MlflowLink())
-        verified: Any = verify(sweep_id)
+        verified: Any = verify(sweep_id=sweep_id)
         finished: Any = finish.override(retries=RETRIES, outlets=[finished_sweeps(dag_id)])(
             sweep_id
         )
@@ -183,21 +183,12 @@ def failing_in_one_line(
 
 def limit_by_plan(context: Context) -> None:
     """Limit the time of a task by the plan of its sweep, which the parsed DAG does not know."""
-    from ackbench.experiments.orchestration.step_context import sweep_named
-    from ackbench.experiments.sweep import time_limits
+    from ackbench.experiments.orchestration import steps
 
     operator: Any = context["task"]
-    arguments = {**dict(zip(["sweep_id"], operator.op_args, strict=False)), **operator.op_kwargs}
-    try:
-        planned = sweep_named(arguments["sweep_id"]).plan()
-    except AckbenchError:
-        return  # the step fails for the same reason, and says it
-    if operator.task_id in {"provision", "trial"}:
-        ids = arguments.get("planned", {}).get("trials", ())
-        limit_s = time_limits.trials_limit_s(planned, ids)
-    else:
-        limit_s = time_limits.results_limit_s(planned)
-    operator.execution_timeout = timedelta(seconds=limit_s)
+    limit_s = steps.limit_s(operator.task_id, operator.op_kwargs["sweep_id"])
+    if limit_s is not None:
+        operator.execution_timeout = timedelta(seconds=limit_s)
 
 
 @task

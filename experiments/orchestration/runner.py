@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from types import FrameType
 from typing import Any, Final
 
 from ackbench.experiments.messages.log_records import keep_log_records_visible
@@ -93,14 +92,7 @@ def _succeeds(step: Callable[..., object], *arguments: Any) -> bool:
 
 @contextmanager
 def _interrupt_on_signals() -> Iterator[None]:
-    """Raise `KeyboardInterrupt` at the first signal; later ones must not break the cleanup."""
-
-    def interrupt(number: int, _frame: FrameType | None) -> None:
-        if not step_context.RUN_STATE.stopping:
-            step_context.RUN_STATE.stopping = True
-            raise KeyboardInterrupt(signal.Signals(number).name)
-
-    before = {number: signal.signal(number, interrupt) for number in _INTERRUPTS}
+    before = {number: signal.signal(number, step_context.interrupt) for number in _INTERRUPTS}
     try:
         yield
     finally:

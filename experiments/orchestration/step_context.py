@@ -25,7 +25,7 @@ from ackbench.experiments.sweep import published, several_hosts
 from ackbench.experiments.sweep.folder import REASON, SweepFolder
 from ackbench.experiments.sweep.lock import TaskLock
 from ackbench.experiments.sweep.lookup import STORE_VARIABLE, is_sweep_id
-from ackbench.experiments.sweep.plan import TrialSpec
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
 from ackbench.experiments.sweep.progress import FAILED, report_queued
 from ackbench.experiments.sweep.trial_lock import own_dag_run
 from ackbench.infra.errors import AckbenchError, HarnessError, MachineError
@@ -84,6 +84,18 @@ def sweep_named(named: object) -> SweepFolder:
     return sweep
 
 
+def plan_named(named: object) -> Plan:
+    """Return the plan of a sweep, of which nothing else is read.
+
+    Raises:
+        UnknownName, StorageError: as `sweep_named`.
+        LedgerError: the plan cannot be read.
+    """
+    if uri := uri_of_several(named):
+        return published.read_plan(uri)
+    return sweep_named(named).plan()
+
+
 def uri_of_several(named: object) -> str | None:
     """Return the URI of a sweep that several hosts run; `None`: it is named by its id.
 
@@ -138,10 +150,10 @@ def _end_when_asked() -> None:
     of a pod that is deleted would run until SIGKILL.
     """
     if end_with_forking_parent() and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _interrupt)
+        signal.signal(signal.SIGTERM, interrupt)
 
 
-def _interrupt(number: int, _frame: FrameType | None) -> None:
+def interrupt(number: int, _frame: FrameType | None) -> None:
     """Raise `KeyboardInterrupt` at the first signal; later ones must not break the cleanup."""
     if not RUN_STATE.stopping:
         RUN_STATE.stopping = True

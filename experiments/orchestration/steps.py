@@ -22,20 +22,42 @@ from ackbench.experiments.orchestration.permission import (
 from ackbench.experiments.orchestration.step_context import (
     SweepRun,
     begin_step,
+    plan_named,
     report_failure,
     uri_of_several,
 )
 from ackbench.experiments.orchestration.task_hosts import task_hosts
-from ackbench.experiments.sweep import published, several_hosts
+from ackbench.experiments.sweep import published, several_hosts, time_limits
 from ackbench.experiments.sweep.documents import read_note
 from ackbench.experiments.sweep.folder import DAG_RUN, SweepFolder
 from ackbench.experiments.sweep.lock import require_version_of_scheduler
 from ackbench.experiments.sweep.lookup import list_sweeps
 from ackbench.experiments.sweep.trial_lock import is_cleared_task, own_dag_run, read_locks
+from ackbench.infra.errors import AckbenchError
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home
 
 _LOG: Final = logging.getLogger(__name__)
+
+
+def limit_s(step: str, sweep_id: object) -> float | None:
+    """Return the time limit of a step by the plan of its sweep, seconds.
+
+    Args:
+        step: `provision`, `trial`, `measure` or `verify`.
+        sweep_id: the sweep's id or URI, as Airflow hands it on.
+
+    Returns:
+        The limit; `None`: the plan cannot be read, and the step fails with the reason.
+    """
+    try:
+        plan = plan_named(sweep_id)
+    except AckbenchError:
+        return None
+    if step in {"measure", "verify"}:
+        return time_limits.results_limit_s(plan)
+    one_trial = task_hosts().share_home
+    return time_limits.trial_limit_s(plan) if one_trial else time_limits.batch_limit_s(plan)
 
 
 def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:

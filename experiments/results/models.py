@@ -339,7 +339,7 @@ class SweepResults(Frozen):
     """Complete trials that ledger version 4 sealed, without digests: a changed bit in their files
     may go unnoticed."""
     plan: Plan = Field(exclude=True, repr=False)
-    """What the sweep was to run."""
+    """The sweep's plan."""
     foreign: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
     """Complete trials that are not the plan's, with the reasons."""
     manifest: ResultsManifest | None = Field(default=None, exclude=True, repr=False)

@@ -25,7 +25,14 @@ from ackbench.experiments.ledger.results_manifest import RESULTS_MANIFEST
 from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST, Frozen, parse_trial_manifest
 from ackbench.experiments.messages.errors import LedgerError, StorageError, UnknownName
 from ackbench.experiments.sweep.documents import read_document
-from ackbench.experiments.sweep.folder import DAG_RUN, FAILED, PARTIAL, REASON, SweepFolder
+from ackbench.experiments.sweep.folder import (
+    DAG_RUN,
+    FAILED,
+    PARTIAL,
+    REASON,
+    SweepFolder,
+    parse_plan,
+)
 from ackbench.experiments.sweep.lock import is_run_by_another
 from ackbench.experiments.sweep.lookup import (
     STORE_VARIABLE,
@@ -35,6 +42,7 @@ from ackbench.experiments.sweep.lookup import (
     list_sweeps,
 )
 from ackbench.experiments.sweep.own_plans import MARK
+from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.sweep.progress import QUEUED, activity_text
 from ackbench.infra.machine.files import move_into_place, replace_file
 from ackbench.infra.machine.home import Home
@@ -423,8 +431,7 @@ def fetch_sweep(home: Home, uri: str) -> SweepFolder:
     """
     with storage_errors():
         source = open_location(uri)
-        if source.read(PLAN) is None:
-            raise UnknownName(no_sweep_at(source))
+        stored_plan(source)
         names = _to_fetch(source.list_files())
         digest = hashlib.sha256(source.uri.encode()).hexdigest()[:16]
         folder = home.published / digest / (source.name.lstrip(".") or "sweep")
@@ -433,7 +440,35 @@ def fetch_sweep(home: Home, uri: str) -> SweepFolder:
     return SweepFolder(folder, source)
 
 
-def no_sweep_at(source: Location) -> str:
+def read_plan(uri: str) -> Plan:
+    """Return the plan of a published sweep.
+
+    Args:
+        uri: the URI of one sweep.
+
+    Raises:
+        UnknownName: there is no sweep at the URI.
+        LedgerError: the plan is truncated, or of another version.
+        StorageError: the URI cannot be read.
+    """
+    with storage_errors():
+        stored = stored_plan(open_location(uri))
+    return parse_plan(stored, f"{uri}/{PLAN}")
+
+
+def stored_plan(source: Location) -> bytes:
+    """Return the plan of a published sweep as it is stored.
+
+    Raises:
+        UnknownName: there is no sweep.
+    """
+    plan = source.read(PLAN)
+    if plan is None:
+        raise UnknownName(_no_sweep_at(source))
+    return plan
+
+
+def _no_sweep_at(source: Location) -> str:
     """Return the message about a URI without a plan; it names sweeps that are there instead."""
     source.require_access()
     sweeps = [name for name in source.list_folders() if source.at(name).read(PLAN) is not None]

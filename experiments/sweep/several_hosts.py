@@ -19,7 +19,7 @@ from ackbench.experiments.ledger.digests import with_digest, without_digest
 from ackbench.experiments.ledger.location import Location, open_location
 from ackbench.experiments.ledger.planned import PLAN
 from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST
-from ackbench.experiments.messages.errors import StorageError, UnknownName
+from ackbench.experiments.messages.errors import StorageError
 from ackbench.experiments.messages.phrases import format_list
 from ackbench.experiments.sweep.documents import read_document, read_note
 from ackbench.experiments.sweep.folder import (
@@ -37,11 +37,11 @@ from ackbench.experiments.sweep.published import (
     is_planned,
     keep_store,
     locks_location,
-    no_sweep_at,
     published_location,
     published_uri,
     runs_on_several_hosts,
     storage_errors,
+    stored_plan,
 )
 from ackbench.experiments.sweep.trial_lock import release_abandoned
 from ackbench.infra.errors import InputError
@@ -74,9 +74,7 @@ def check_out(home: Home, uri: str, check: Callable[[Plan], None]) -> SweepFolde
     """
     with storage_errors():
         source = open_location(uri)
-        plan, experiment = source.read(PLAN), source.read(EXPERIMENT)
-        if plan is None:
-            raise UnknownName(no_sweep_at(source))
+        plan, experiment = stored_plan(source), source.read(EXPERIMENT)
         if source.read(SEVERAL_HOSTS) is None:
             raise InputError(f"one machine runs the sweep at {uri}: resume it there, by its id")
     sweep = SweepFolder(home.sweeps / source.name)

@@ -1,11 +1,11 @@
-"""How long the parts of a sweep may take, by its plan: only one that hangs takes longer.
+"""Time limits of the parts of a sweep, by its plan: only one that hangs takes longer.
 
-What waits for the machine may wait for other sweeps first (`infra.process.load_lock.MAX_WAIT_S`).
+Tasks that wait for the machine may wait for other sweeps first
+(`infra.process.load_lock.MAX_WAIT_S`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Final
 
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
@@ -14,7 +14,7 @@ from ackbench.infra.process.load_lock import MAX_WAIT_S
 START_LIMIT_S: Final = 1800.0
 """A cluster's start, or measuring with all that follows it, without what each trial adds."""
 TRIAL_LIMIT_S: Final = 600.0
-"""What a trial may take in addition to its load."""
+"""A trial without its load."""
 
 
 def run_limit_s(plan: Plan) -> float:
@@ -22,16 +22,14 @@ def run_limit_s(plan: Plan) -> float:
     return START_LIMIT_S + sum(map(_trial_limit_s, plan.trials))
 
 
-def trials_limit_s(plan: Plan, trial_ids: Collection[str] = ()) -> float:
-    """Return what a task may take that starts a cluster and runs trials, seconds.
+def batch_limit_s(plan: Plan) -> float:
+    """Return what a task may take that runs any batch of the plan's trials, seconds."""
+    return MAX_WAIT_S + run_limit_s(plan)
 
-    Args:
-        plan: of the sweep.
-        trial_ids: the trials; none: any one of the plan.
-    """
-    limits = {trial.trial_id: _trial_limit_s(trial) for trial in plan.trials}
-    chosen = [limits[trial_id] for trial_id in trial_ids if trial_id in limits]
-    return MAX_WAIT_S + START_LIMIT_S + (sum(chosen) or max(limits.values(), default=0.0))
+
+def trial_limit_s(plan: Plan) -> float:
+    """Return what a task may take that starts a cluster, or runs any trial of the plan, seconds."""
+    return MAX_WAIT_S + START_LIMIT_S + max(map(_trial_limit_s, plan.trials), default=0.0)
 
 
 def results_limit_s(plan: Plan) -> float:

@@ -37,7 +37,7 @@ ISOLATION_LEVEL: Final = "isolation.level"
 
 @dataclass(frozen=True)
 class TrialNames:
-    """What a trial makes in its cluster, by name.
+    """The names of all that a trial makes in its cluster.
 
     Names have the sweep's id only in a cluster that others use: groups and transactional ids begin
     with the topic's, and their coordinators, which Kafka chooses by these names, are the same in a

@@ -295,7 +295,7 @@ def test_the_time_of_a_task_is_limited_by_the_plan_of_its_sweep(
     monkeypatch.setattr("ackbench.experiments.trial.run.run_trial", noting)
     sweep = world.sweep(1)
     assert run(dags, sweep).state == "success"
-    assert limits == [timedelta(seconds=time_limits.trials_limit_s(sweep.plan()))]
+    assert limits == [timedelta(seconds=time_limits.trial_limit_s(sweep.plan()))]
 
 
 def test_a_trial_that_airflow_ends_has_failed_and_the_next_one_runs(

@@ -361,7 +361,7 @@ def open_client(home: Home) -> MlflowClient:
 def _ledgers(sweep: SweepFolder, results: SweepResults) -> dict[str, TrialLedger]:
     """Return the ledgers that the results were computed from, by trial."""
     origin = sweep.origin.uri if sweep.origin else published_uri(sweep)
-    root = without_credentials(origin or sweep.root.as_uri())
+    root = origin or sweep.root.as_uri()
     measured = results.manifest.trials if results.manifest else {}
     return {name: TrialLedger(f"{root}/trials/{name}", sha) for name, sha in measured.items()}
 

@@ -1,1 +1,1 @@
-"""What a sweep's results are written as: terminal tables, DataFrames, JUnit's XML, Markdown."""
+"""The forms of a sweep's results: terminal tables, DataFrames, JUnit's XML, Markdown."""

@@ -17,6 +17,11 @@ from ackbench.experiments.orchestration.sweep_links import asset_extra, link_of,
 from ackbench.experiments.orchestration.task_hosts import task_hosts
 from ackbench.experiments.sweep.lookup import is_sweep_id, new_sweep_id
 from ackbench.experiments.sweep.published import keep_store, publish_plan
+from ackbench.experiments.sweep.time_limits import (
+    batch_limit_s,
+    results_limit_s,
+    trial_limit_s,
+)
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.home import Home
 
@@ -143,6 +148,24 @@ def test_a_published_sweep_is_named_by_its_uri_in_the_store_of_the_host(
     sweep = step_context.sweep_named(SWEEP)
     keep_store(sweep, open_location((machine.outside / "store").as_uri()))
     assert step_context.uri_of_several(uri) == uri
+
+
+def test_a_limit_is_read_from_the_plan_alone_and_a_strangers_name_has_none(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On several hosts each task would copy the sweep twice; a host may take any batch."""
+    before = machine.files()
+    for named in machine.names().values():
+        assert steps.limit_s("trial", named) is None
+    plan = step_context.sweep_named(SWEEP).plan()
+    assert steps.limit_s("measure", SWEEP) == results_limit_s(plan)
+    if task_hosts().share_home:
+        assert steps.limit_s("trial", SWEEP) == trial_limit_s(plan)
+    else:
+        monkeypatch.setenv("ACKBENCH_STORE", str(machine.outside / "store"))
+        uri = open_location((machine.outside / "store").as_uri()).at(SWEEP).uri
+        assert steps.limit_s("trial", uri) == batch_limit_s(plan)
+    assert machine.files() == before
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,13 @@ def started(home: Path, mode: str, umask: int = 0o022) -> Iterator[subprocess.Po
             run.kill()  # no effect on one that has ended
 
 
+def ended(home: Path, mode: str, umask: int = 0o022) -> tuple[int, str]:
+    """Return the exit code and the output of a run."""
+    with started(home, mode, umask) as run:
+        output, _ = run.communicate(timeout=LIMIT_S)
+    return run.returncode, output
+
+
 def executed_steps(home: Path) -> list[str]:
     """Return the steps that the run executed, in order."""
     return (home / "steps").read_text().splitlines()
@@ -73,9 +80,8 @@ def breaks(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 def test_a_successful_run_leaves_nothing_that_others_can_read(tmp_path: Path, umask: int) -> None:
     """Whatever the umask. What is there already becomes private."""
     tmp_path.chmod(0o755)
-    with started(tmp_path, "completes", umask) as run:
-        output, _ = run.communicate(timeout=LIMIT_S)
-    assert run.returncode == 0, output
+    code, output = ended(tmp_path, "completes", umask)
+    assert code == 0, output
     assert accessible_to_others(tmp_path) == {}
     assert executed_steps(tmp_path) == [
         "provision",
@@ -88,9 +94,8 @@ def test_a_successful_run_leaves_nothing_that_others_can_read(tmp_path: Path, um
 
 def test_a_failed_run_exits_with_1_and_prints_the_first_failure_last(tmp_path: Path) -> None:
     """The later failures followed from it."""
-    with started(tmp_path, "fails") as run:
-        output, _ = run.communicate(timeout=LIMIT_S)
-    assert run.returncode == 1
+    code, output = ended(tmp_path, "fails")
+    assert code == 1
     assert output.splitlines()[-1] == "trial: trial 001-abcdef (acks=1 number=1): node 3 died"
     assert "Traceback" not in output
 
@@ -115,9 +120,8 @@ def test_a_signal_interrupts_the_trial_and_only_the_cluster_is_destroyed(
 
 def test_without_a_cluster_no_trial_starts(tmp_path: Path) -> None:
     """The first failure is that of provision."""
-    with started(tmp_path, "no-cluster") as run:
-        output, _ = run.communicate(timeout=LIMIT_S)
-    assert run.returncode == 1
+    code, output = ended(tmp_path, "no-cluster")
+    assert code == 1
     assert output.splitlines()[-1] == "provision: node 2 did not start"
     assert not [step for step in executed_steps(tmp_path) if step.startswith("trial")]
 

@@ -1,4 +1,4 @@
-"""How long the parts of a sweep may take, by its plan."""
+"""The time limits of the parts of a sweep, by its plan."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.sweep.time_limits import (
     START_LIMIT_S,
     TRIAL_LIMIT_S,
+    batch_limit_s,
     results_limit_s,
     run_limit_s,
-    trials_limit_s,
+    trial_limit_s,
 )
 from ackbench.infra.process.load_lock import MAX_WAIT_S
 
@@ -39,13 +40,11 @@ def a_plan(*durations_s: float) -> Plan:
     )
 
 
-def test_a_task_may_run_any_trial_or_those_of_its_batch() -> None:
-    """On one machine it takes the next trial of the plan, which may be the longest one."""
+def test_a_task_may_run_any_trial_or_any_batch() -> None:
+    """It takes the next trial of the plan, or a batch of its host's, which may be the longest."""
     plan, fixed_s = a_plan(10, 86_400, 20), MAX_WAIT_S + START_LIMIT_S
-    assert trials_limit_s(plan) == fixed_s + 86_400 + TRIAL_LIMIT_S
-    batch = ("000-abcdef", "002-abcdef")
-    assert trials_limit_s(plan, batch) == fixed_s + 30 + 2 * TRIAL_LIMIT_S
-    assert trials_limit_s(plan, ("unknown",)) == trials_limit_s(plan)
+    assert trial_limit_s(plan) == fixed_s + 86_400 + TRIAL_LIMIT_S
+    assert batch_limit_s(plan) == fixed_s + 86_430 + 3 * TRIAL_LIMIT_S
 
 
 @given(st.lists(st.floats(1, 1e5), min_size=1, max_size=5))
@@ -61,4 +60,4 @@ def test_a_run_may_take_longer_than_its_loads_and_more_trials_take_longer(
 
 def test_without_trials_there_is_time_for_a_start() -> None:
     """A sweep whose cells are all refused."""
-    assert trials_limit_s(a_plan()) == pytest.approx(MAX_WAIT_S + START_LIMIT_S)
+    assert trial_limit_s(a_plan()) == pytest.approx(MAX_WAIT_S + START_LIMIT_S)

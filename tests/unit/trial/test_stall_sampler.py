@@ -224,7 +224,7 @@ def test_the_journal_says_that_stalls_were_looked_for() -> None:
 COMPUTES = "input()\nfor _ in range(3_000_000): pass\nprint(flush=True)\ninput()"
 """When asked, takes several ticks of CPU time, says so, and waits."""
 TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
-"""What it does before it waits may end a tick."""
+"""The work before it waits may end a tick."""
 
 
 @contextmanager
