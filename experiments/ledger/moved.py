@@ -160,6 +160,27 @@ def lift_cluster(need: Any) -> Any:
     return {**lifted, "external": None if external is None else access}
 
 
+_OF_COMMANDS: Final = MappingProxyType({"strike": "inject"})
+"""Parameters of a fault by command that have another name now."""
+
+
+def lift_fault(fault: Any) -> Any:
+    """Return a stored fault by command with its parameters' new names; others are unchanged."""
+    if not isinstance(fault, dict) or fault.get("kind") != "command":
+        return fault
+    parameters = fault.get("parameters", {})
+    return {**fault, "parameters": {_OF_COMMANDS.get(k, k): v for k, v in parameters.items()}}
+
+
+def moved_parameters(faults: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the new name of each parameter in `faults` that has another name now, as a sentence."""
+    for fault, parameters in faults.items():
+        if isinstance(parameters, Mapping) and parameters.get("kind") == "command":
+            for name in parameters:
+                if name in _OF_COMMANDS:
+                    yield f"faults.{fault}.{name} is now faults.{fault}.{_OF_COMMANDS[name]}"
+
+
 def has_moved(settings: Mapping[str, str]) -> bool:
     """Return whether settings, by `scope name`, have one at its old place."""
     return any(name.replace(" ", ".", 1) in _AXES for name in settings)

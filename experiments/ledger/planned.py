@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from ackbench.experiments.ledger.digests import InvalidLedger, read_bounded, without_digest
 from ackbench.experiments.ledger.documents import why_unreadable
-from ackbench.experiments.ledger.moved import lift_cluster
+from ackbench.experiments.ledger.moved import lift_cluster, lift_fault
 from ackbench.experiments.ledger.trial_manifest import (
     TRIAL_MANIFEST,
     Cell,
@@ -62,6 +62,11 @@ class FaultRequest(Frozen):
     """`&`: the parts run in parallel; `>>`: each part begins after the heal of the one before."""
     parts: tuple[FaultRequest, ...] = ()
     """Two or more faults; empty for a single fault."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lift(cls, fault: Any) -> Any:
+        return lift_fault(fault)
 
     def leaves(self) -> tuple[FaultRequest, ...]:
         """Return the single faults, in the order of the notation."""

@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from ackbench.experiments.ledger.digests import FileDigest, InvalidLedger, without_digest
 from ackbench.experiments.ledger.documents import why_unreadable
-from ackbench.experiments.ledger.moved import lift_cell, lift_label
+from ackbench.experiments.ledger.moved import lift_cell, lift_fault, lift_label
 from ackbench.experiments.ledger.terms import LEDGER_VERSION, READABLE_VERSIONS, other_version
 
 TRIAL_MANIFEST: Final = "trial.json"
@@ -127,6 +127,11 @@ class FaultEvidence(Frozen):
     """It did not take effect as requested, but something was done: a node had crashed."""
     evidence: tuple[str, ...] = ()
     """One sentence each, with figures; also what was not observed."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lift(cls, fault: Any) -> Any:
+        return lift_fault(fault)
 
     @property
     def status(self) -> Status:

@@ -16,7 +16,7 @@ from ackbench.experiments.ledger.trial_manifest import ClusterAssignment
 from ackbench.experiments.orchestration.external_use import end_noted_use, finish_heals, note_use
 from ackbench.experiments.orchestration.permission import require_permission
 from ackbench.experiments.sweep.plan import ClusterNeed, ExternalAccess, TrialSpec, external_prefix
-from ackbench.experiments.trial.faults.operations.commands import COMMAND, may_not_strike
+from ackbench.experiments.trial.faults.operations.commands import COMMAND, may_not_be_injected
 from ackbench.infra.cluster import local
 from ackbench.infra.cluster.handle import HANDLE_FILE, read_handle
 from ackbench.infra.cluster.interface import Cluster
@@ -84,11 +84,9 @@ def assign_cluster(home: Home, trial: TrialSpec, holder_grace_s: float) -> Assig
     if access := trial.cluster.external:
         relayed = trial.cluster.has_relays
         commands = [one for one in trial.fault.leaves() if one.kind == COMMAND]
-        strikes = [str(one.parameters["name"]) for one in commands]
+        faults = [str(one.parameters["name"]) for one in commands]
         return AssignedCluster(
-            _external_cluster(
-                home, trial.sweep_id, trial.cluster, relayed=relayed, strikes=strikes
-            ),
+            _external_cluster(home, trial.sweep_id, trial.cluster, relayed=relayed, faults=faults),
             ClusterAssignment(
                 cluster=access.addresses,
                 made=False,
@@ -131,7 +129,7 @@ def destroy_all(home: Home, sweep_id: str) -> None:
 
 
 def _external_cluster(
-    home: Home, sweep_id: str, need: ClusterNeed, *, relayed: bool, strikes: Sequence[str] = ()
+    home: Home, sweep_id: str, need: ClusterNeed, *, relayed: bool, faults: Sequence[str] = ()
 ) -> Cluster:
     """Return the external cluster in its current state, which the sweep uses from now on.
 
@@ -140,10 +138,10 @@ def _external_cluster(
         sweep_id: the sweep.
         need: the cluster.
         relayed: whether clients connect to relays, which run until the cluster is destroyed.
-        strikes: the names of the faults by command that are about to strike it.
+        faults: the names of the faults by command that are about to be injected.
 
     Raises:
-        InputError: it cannot be reached, is another one, or may not be struck: a broker is down.
+        InputError: it cannot be reached, is another one, or none may be injected: a broker is down.
     """
     from ackbench.experiments.trial.clients.settings.security import (
         connection_settings,
@@ -164,8 +162,8 @@ def _external_cluster(
             f"{servers} answers as cluster {reported.cluster_id}, but the sweep was planned for "
             f"{access.cluster_id}"
         )
-    if strikes:
-        _require_complete(connection, strikes)
+    if faults:
+        _require_complete(connection, faults)
     note_use(home, sweep_id, access)
     return ExternalCluster(
         home.external / sweep_id,
@@ -177,8 +175,8 @@ def _external_cluster(
     )
 
 
-def _require_complete(connection: Mapping[str, Any], strikes: Sequence[str]) -> None:
-    """Wait until no broker is down: one that the trial before has struck may still be starting.
+def _require_complete(connection: Mapping[str, Any], faults: Sequence[str]) -> None:
+    """Wait until no broker is down: one that the trial before has stopped may still be starting.
 
     Raises:
         InputError: one is. What the cluster does then is not what the fault alone would cause.
@@ -194,7 +192,7 @@ def _require_complete(connection: Mapping[str, Any], strikes: Sequence[str]) -> 
     try:
         wait_until(complete, awaiting="all brokers", timeout_s=HEALTHY_TIMEOUT_S, every_s=0.5)
     except WaitTimeout as error:
-        raise InputError(may_not_strike(strikes, down[0])) from error
+        raise InputError(may_not_be_injected(faults, down[0])) from error
 
 
 def _start_relays(

@@ -119,7 +119,7 @@ def finish_heals(home: Home, sweep_id: str) -> None:
     """Run the heals that an earlier, killed attempt of the sweep left to be run.
 
     Raises:
-        HarnessError: a heal failed; the message has the remedy. Nothing may be struck before.
+        HarnessError: a heal failed; the message has the remedy. No fault may be injected before.
     """
     for note in noted_heals(_folder(home, sweep_id)):
         _LOG.warning("%s", run_noted_heal(note))

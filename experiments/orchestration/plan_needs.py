@@ -107,7 +107,9 @@ def _commands(trial: TrialSpec) -> Iterator[Need]:
         if leaf.kind == COMMAND:
             access = trial.cluster.external
             cluster_id = access.cluster_id if access else None
-            yield Need("allow_faults", cluster_id or "", "lets commands strike the cluster")
+            yield Need(
+                "allow_faults", cluster_id or "", "lets commands inject faults into the cluster"
+            )
             yield from _commands_of(leaf.parameters)
 
 

@@ -152,7 +152,7 @@ def _positive_control(first: ResolvedCell) -> _ControlRequirements:
 
     The leader crashes while its followers are behind: records that only the leader has are
     truncated. On one node, the crash loses the records in flight. An external cluster is not
-    struck: relays drop what producers send to the leader without waiting for a response. There is
+    touched: relays drop what producers send to the leader without waiting for a response. There is
     one partition, so that the fault affects every record.
     """
     replicas = min(MAX_REPLICAS, first.settings.cluster.nodes)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, Strict, ValidationError, field_validator
 
-from ackbench.experiments.ledger.moved import SIZES, is_absent, moved_settings
+from ackbench.experiments.ledger.moved import SIZES, is_absent, moved_parameters, moved_settings
 from ackbench.experiments.ledger.trial_manifest import Boolean, Frozen, Scalar, WholeNumber
 from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.validation import describe_validation_error
@@ -134,7 +134,7 @@ class Experiment(LoadSections):
     cluster.
     """
     allow_faults: Text | None = None
-    """Id of the external cluster that commands may strike."""
+    """Id of the external cluster that commands may inject faults into."""
     allow_code: Boolean = False
     """Whether properties may name libraries, commands and classes of others than Kafka.
 
@@ -264,8 +264,11 @@ def parse_experiment(data: Any, source: str) -> Experiment:
             "allowed: a mapping with the keys name, title, question, axes, ..."
         )
     written = {_key_text(key): value for key, value in data.items()}
-    load = written.get("workload")
-    if moved := list(moved_settings(load if isinstance(load, Mapping) else ())):
+    load, faults = (
+        found if isinstance(found := written.get(key), Mapping) else {}
+        for key in ("workload", "faults")
+    )
+    if moved := [*moved_settings(load), *moved_parameters(faults)]:
         raise ExperimentError(f"{source}: {'; '.join(moved)}")
     try:
         return Experiment.model_validate(written)

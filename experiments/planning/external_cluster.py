@@ -31,7 +31,7 @@ from ackbench.experiments.trial.faults import FAULTS
 from ackbench.experiments.trial.faults.operations.commands import (
     COMMAND,
     CommandParameters,
-    may_not_strike,
+    may_not_be_injected,
     refused_value,
 )
 from ackbench.infra.kafka.api_versions import METADATA_VERSION, BrokerFeatures
@@ -222,7 +222,7 @@ def check_commands(
     down: Iterable[str] = (),
     hosts: Collection[str] = (),
 ) -> None:
-    """Check that faults by command may strike this cluster, and that their programs exist.
+    """Check that faults by command may be injected into a cluster, and that their programs exist.
 
     Args:
         experiment: has the permission, by the cluster's id.
@@ -237,11 +237,11 @@ def check_commands(
             own faults come before those of a test.
     """
     leaves = [leaf for trial in planned.trials for leaf in trial.fault.leaves()]
-    struck = {str(leaf.parameters["name"]): leaf for leaf in leaves if leaf.kind == COMMAND}
-    for name, leaf in struck.items():
+    injected = {str(leaf.parameters["name"]): leaf for leaf in leaves if leaf.kind == COMMAND}
+    for name, leaf in injected.items():
         if experiment.allow_faults != cluster_id:
             raise ExperimentError(
-                f"fault {name} strikes the cluster {cluster_id}, and allow_faults is "
+                f"fault {name} is injected into the cluster {cluster_id}, and allow_faults is "
                 f"{format_value(experiment.allow_faults)}; allowed: the cluster's id, if you mean "
                 f"it: `allow_faults: {cluster_id}`"
             )
@@ -251,9 +251,9 @@ def check_commands(
             for host in hosts:
                 if reason := refused_value(words, {"NODE_HOST": host}):
                     raise ExperimentError(f"faults.{name}.{part} refused: {reason}")
-    part_down = next(iter(down), None) if struck else None
+    part_down = next(iter(down), None) if injected else None
     if part_down:
-        raise ExperimentError(may_not_strike(sorted(struck), part_down))
+        raise ExperimentError(may_not_be_injected(sorted(injected), part_down))
 
 
 def refuse_command_on_local_cluster(fault: FaultRequest) -> None:

@@ -19,9 +19,9 @@ class ClusterTraits:
     """The differences for a sweep between the kinds of clusters."""
 
     started_here: bool
-    """`True`: its nodes are processes of this machine, which a sweep starts, strikes and ends.
+    """`True`: its nodes are processes of this machine, which a sweep starts and ends.
 
-    So they need memory here, and their files and logs can be read.
+    So they can have faults, need memory here, and their files and logs can be read.
     """
     planned: bool
     """`True`: the experiment chooses its version, features and settings.

@@ -34,8 +34,8 @@ BARRED = (
 """A program that fails until a file exists, and then runs a command."""
 LOAD = {"rate_records_per_s": 500, "duration_s": 6, "producers": 1}
 EXTERNAL = {
-    "name": "struck",
-    "title": "Struck",
+    "name": "by-command",
+    "title": "A fault by command",
     "question": "What do commands of the user's own do?",
     "controls": False,
     "cluster": "external",
@@ -44,7 +44,7 @@ EXTERNAL = {
 
 @pytest.fixture(scope="module")
 def brokers(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExternalBrokers]:
-    """Three brokers that commands can strike."""
+    """Three brokers that commands can inject faults into."""
     with external_brokers(cache, tmp_path_factory.mktemp("external"), count=3) as running:
         yield running
 
@@ -72,15 +72,15 @@ def sections(brokers: ExternalBrokers, **fault: Any) -> dict[str, Any]:
     """Return the sections of an experiment with one fault by command."""
     return {
         "allow_faults": probe_cluster({"bootstrap.servers": brokers.plain}).cluster_id,
-        "axes": {"acks": ["all"], "fault": ["struck"], "replication.factor": [3]},
-        "faults": {"struck": {"kind": "command", "at_s": 2.0, "lasts_s": 3.0, **fault}},
+        "axes": {"acks": ["all"], "fault": ["by-command"], "replication.factor": [3]},
+        "faults": {"by-command": {"kind": "command", "at_s": 2.0, "lasts_s": 3.0, **fault}},
         "producer": {"socket.timeout.ms": 1000},
         "topic": {"min.insync.replicas": 2},
         "workload": LOAD,
     }
 
 
-def struck(home: Home, brokers: ExternalBrokers, **fault: Any) -> TrialManifest:
+def run_trial_with(home: Home, brokers: ExternalBrokers, **fault: Any) -> TrialManifest:
     """Run one trial with a fault by command and return its record."""
     sweep = run_all(home, brokers, acls(), **sections(brokers, **fault))
     (trial,) = sweep.plan().trials
@@ -92,7 +92,9 @@ def test_a_leader_that_is_killed_and_started_by_commands_is_seen_to_go(
     home: Home, brokers: ExternalBrokers
 ) -> None:
     """The metadata show another leader; in the end all brokers are there again."""
-    record = struck(home, brokers, strike=brokers.command("kill"), heal=brokers.command("start"))
+    record = run_trial_with(
+        home, brokers, inject=brokers.command("kill"), heal=brokers.command("start")
+    )
     assert record.status is Status.SEALED, record.reason
     evidence = " ".join(record.fault.evidence)
     assert "left the metadata" in evidence or "leader of partition" in evidence
@@ -104,7 +106,7 @@ def test_a_leader_that_is_killed_and_started_by_commands_is_seen_to_go(
 def test_a_broker_that_dies_of_something_else_makes_the_trial_void(
     home: Home, brokers: ExternalBrokers
 ) -> None:
-    """No command has struck it: it is missing in the metadata, and refuses connections."""
+    """No command has stopped it: it is missing in the metadata, and refuses connections."""
 
     def kill_and_start() -> None:
         brokers.keepers[3].do("kill")
@@ -139,19 +141,21 @@ def test_a_leader_that_is_paused_by_commands_is_seen_to_go(
     home: Home, brokers: ExternalBrokers
 ) -> None:
     """Requests time out, if nothing else."""
-    record = struck(home, brokers, strike=brokers.command("pause"), heal=brokers.command("resume"))
+    record = run_trial_with(
+        home, brokers, inject=brokers.command("pause"), heal=brokers.command("resume")
+    )
     assert record.status is Status.SEALED, record.reason
 
 
 @pytest.mark.further
-def test_a_strike_that_hangs_ends_its_trial_and_the_cluster_is_healed(
+def test_a_command_that_hangs_ends_its_trial_and_the_cluster_is_healed(
     home: Home, brokers: ExternalBrokers, tmp_path: Path
 ) -> None:
     """After `heal_timeout_s`; one line names the command."""
     healed = tmp_path / "healed"
-    with pytest.raises(TrialFailed, match=r"strike `sleep 600` did not end within 2 s") as failed:
-        struck(
-            home, brokers, strike=["sleep", "600"], heal=["touch", str(healed)], heal_timeout_s=2
+    with pytest.raises(TrialFailed, match=r"inject `sleep 600` did not end within 2 s") as failed:
+        run_trial_with(
+            home, brokers, inject=["sleep", "600"], heal=["touch", str(healed)], heal_timeout_s=2
         )
     assert "\n" not in str(failed.value)
     assert healed.is_file()
@@ -163,29 +167,29 @@ def test_a_program_that_does_not_exist_is_refused_before_anything_is_made(
 ) -> None:
     """One line with the key of the experiment."""
     with pytest.raises(
-        ExperimentError, match=r"faults\.struck\.strike: no such program: no-such-program"
+        ExperimentError, match=r"faults\.by-command\.inject: no such program: no-such-program"
     ) as refused:
-        struck(home, brokers, strike=["no-such-program"], heal=["true"])
+        run_trial_with(home, brokers, inject=["no-such-program"], heal=["true"])
     assert "\n" not in str(refused.value)
     assert left_in(brokers) == set()
 
 
-def test_a_cluster_with_a_broker_that_is_down_is_not_struck(
+def test_a_cluster_with_a_broker_that_is_down_gets_no_fault(
     home: Home, brokers: ExternalBrokers, tmp_path: Path
 ) -> None:
     """It was down before the sweep, which makes nothing and says so."""
-    struck_file = tmp_path / "struck"
+    injected_file = tmp_path / "injected"
     brokers.keepers[2].do("kill")
     wait_until(
         lambda: len(probe_cluster({"bootstrap.servers": brokers.plain}).brokers) == 2,
         awaiting="the metadata without the broker",
         timeout_s=60,
     )
-    with pytest.raises(ExperimentError, match="fault struck may not strike: ") as refused:
-        struck(home, brokers, strike=["touch", str(struck_file)], heal=["true"])
+    with pytest.raises(ExperimentError, match="fault by-command may not be injected: ") as refused:
+        run_trial_with(home, brokers, inject=["touch", str(injected_file)], heal=["true"])
     assert "is down" in str(refused.value)
     assert "\n" not in str(refused.value)
-    assert not struck_file.exists()
+    assert not injected_file.exists()
     assert left_in(brokers) == set()
 
 
@@ -195,25 +199,27 @@ def test_a_broker_that_goes_down_between_two_trials_keeps_the_next_from_striking
 ) -> None:
     """The plan was made while all brokers ran; each trial looks again, as a resumed one does."""
     monkeypatch.setattr(clusters, "HEALTHY_TIMEOUT_S", 1.0)
-    struck_file, file = tmp_path / "struck", home.root / "later.yaml"
-    strikes = {"strike": ["touch", str(struck_file)], "heal": ["true"]}
-    experiment = {**EXTERNAL, "bootstrap.servers": brokers.plain, **sections(brokers, **strikes)}
+    injected_file, file = tmp_path / "injected", home.root / "later.yaml"
+    faults = {"inject": ["touch", str(injected_file)], "heal": ["true"]}
+    experiment = {**EXTERNAL, "bootstrap.servers": brokers.plain, **sections(brokers, **faults)}
     file.write_text(dump_yaml(experiment))
     (trial,) = new_sweep(home, str(file)).plan().trials
     brokers.keepers[2].do("kill")
-    with pytest.raises(InputError, match=r"fault struck may not strike: .* is down") as refused:
+    with pytest.raises(
+        InputError, match=r"fault by-command may not be injected: .* is down"
+    ) as refused:
         clusters.assign_cluster(home, trial, 0)
     assert "\n" not in str(refused.value)
-    assert not struck_file.exists()
+    assert not injected_file.exists()
     assert left_in(brokers) == set()
 
 
 @pytest.mark.further
-def test_a_strike_that_does_nothing_makes_the_trial_void(
+def test_a_command_that_does_nothing_makes_the_trial_void(
     home: Home, brokers: ExternalBrokers
 ) -> None:
-    """Also where requests time out because the machine is busy: the strike is soon after begin."""
-    record = struck(home, brokers, strike=["true"], heal=["true"], at_s=1.0)
+    """Also where requests time out on a busy machine: the injection is soon after the begin."""
+    record = run_trial_with(home, brokers, inject=["true"], heal=["true"], at_s=1.0)
     assert record.status is Status.VOID, record.fault.evidence
 
 
@@ -242,7 +248,7 @@ def test_a_heal_that_fails_stops_the_sweep_and_cleaning_finishes_it(
         **EXTERNAL,
         "repeats": 2,
         "bootstrap.servers": brokers.plain,
-        **sections(brokers, strike=brokers.command("kill"), heal=heal),
+        **sections(brokers, inject=brokers.command("kill"), heal=heal),
     }
     file.write_text(dump_yaml(experiment))
 

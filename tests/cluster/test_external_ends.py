@@ -72,7 +72,7 @@ def killed_leader(brokers: ExternalBrokers, folder: Path) -> str:
     file = folder / "ended.yaml"
     fault = {
         "kind": "command",
-        "strike": brokers.command("kill"),
+        "inject": brokers.command("kill"),
         "heal": brokers.command("start"),
         "at_s": 1.0,
         "lasts_s": 60.0,

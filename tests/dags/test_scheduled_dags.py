@@ -50,7 +50,7 @@ PROGRAMS: dict[str, dict[str, Any]] = {
     "faults.kill runs commands": {
         **_EXTERNAL,
         "allow_faults": "this-cluster",
-        "faults": {"kill": {"kind": "command", "strike": ["true", "$LEADER"], "heal": ["true"]}},
+        "faults": {"kill": {"kind": "command", "inject": ["true", "$LEADER"], "heal": ["true"]}},
         "axes": {"acks": ["all"], "fault": ["kill"]},
     },
 }
@@ -162,10 +162,10 @@ def test_a_request_for_the_same_file_is_no_schedule(
     [
         {"allow_code": True},
         {"token_command": ["touch", "owned"]},
-        {"faults": {"kill": {"kind": "command", "strike": ["touch", "owned"]}}},
+        {"faults": {"kill": {"kind": "command", "inject": ["touch", "owned"]}}},
         {"set": ["allow_code=true"]},
         {"set": ["token_command=touch"]},
-        {"set": ["faults.kill.strike=touch"]},
+        {"set": ["faults.kill.inject=touch"]},
         {"set": ["producer.plugin.library.paths=owned.so"]},
     ],
     ids=str,

@@ -37,7 +37,7 @@ FAULTS = {
     "leader-crash": ("kill", "start", DOWN_S, {**CRASH, "restart_after_s": DOWN_S}),
     "leader-pause": ("pause", "resume", PAUSE_S, {**PAUSE, "pause_s": PAUSE_S}),
 }
-"""What strikes and heals, for how long, and the parameters of the local fault."""
+"""What injects and heals, for how long, and the parameters of the local fault."""
 
 
 def main() -> int:
@@ -109,10 +109,10 @@ def on_local_cluster(fault: str) -> dict[str, Any]:
 
 def on_external(fault: str, brokers: ExternalBrokers, cluster_id: str) -> dict[str, Any]:
     """Return the sections of the external cluster, with commands that do the same."""
-    strike, heal, lasts_s, parameters = FAULTS[fault]
+    inject, heal, lasts_s, parameters = FAULTS[fault]
     section = {
         "kind": "command",
-        "strike": brokers.command(strike),
+        "inject": brokers.command(inject),
         "heal": brokers.command(heal),
         "like": fault,
         "at_s": CRASH["at_s"],
@@ -125,8 +125,8 @@ def on_external(fault: str, brokers: ExternalBrokers, cluster_id: str) -> dict[s
         "bootstrap.servers": brokers.sasl,
         "security": brokers.user_security(),
         "allow_faults": cluster_id,
-        "axes": axes(f"{strike}-the-leader"),
-        "faults": {f"{strike}-the-leader": section},
+        "axes": axes(f"{inject}-the-leader"),
+        "faults": {f"{inject}-the-leader": section},
     }
 
 

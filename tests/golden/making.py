@@ -189,7 +189,7 @@ def _run_on_external_cluster(home: Home) -> list[Path]:
             "faults": {
                 "kill-the-leader": {
                     "kind": "command",
-                    "strike": command("kill"),
+                    "inject": command("kill"),
                     "heal": command("start"),
                     "like": "leader-crash",
                     "at_s": 1.5,

@@ -14,7 +14,8 @@ from ackbench.experiments.ledger.moved import (
     lift_settings,
     moved_axis,
 )
-from ackbench.experiments.ledger.trial_manifest import KeyOptions
+from ackbench.experiments.ledger.planned import FaultRequest
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence, KeyOptions
 from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.overrides import Overrides, apply_overrides
@@ -54,6 +55,29 @@ def test_an_old_key_is_refused_with_its_new_place(name: str, place: str) -> None
     with pytest.raises(ExperimentError) as as_override:
         apply_overrides(experiment, overrides)
     assert str(as_override.value) == f"--set workload.{name}: {line}"
+
+
+COMMAND = {"strike": '["kill", "$LEADER"]', "heal": '["start"]'}
+
+
+def test_the_old_name_of_a_commands_parameter_is_refused_with_the_new_one() -> None:
+    """Of every fault by command, and of no other."""
+    faults = {"mine": {"kind": "command", **COMMAND}, "leader-crash": {"strike": 1}}
+    with pytest.raises(ExperimentError) as refused:
+        parse_experiment({**EXPERIMENT, "faults": faults}, "x.yaml")
+    assert str(refused.value) == "x.yaml: faults.mine.strike is now faults.mine.inject"
+
+
+@pytest.mark.parametrize("stored", [FaultRequest, FaultEvidence])
+def test_a_stored_fault_by_command_is_read_with_its_parameters_new_name(
+    stored: type[FaultRequest | FaultEvidence],
+) -> None:
+    """In the plan and in the trial's manifest; a fault of another kind keeps its parameters."""
+    evidence = {"took_effect": True} if stored is FaultEvidence else {}
+    read = stored.model_validate({"kind": "command", "parameters": COMMAND, **evidence})
+    assert read.parameters == {"inject": COMMAND["strike"], "heal": COMMAND["heal"]}
+    other = stored.model_validate({"kind": "leader-crash", "parameters": {"strike": 1}, **evidence})
+    assert other.parameters == {"strike": 1}
 
 
 def test_all_old_keys_of_a_file_are_in_one_line(says: Says) -> None:

@@ -120,7 +120,7 @@ def test_a_truncated_record_names_its_file_and_the_remedy_and_blocks_nothing(
 def test_a_full_disk_is_named_with_its_place_and_the_remedy(
     world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the failure of the step, whatever struck it."""
+    """In the failure of the step, whatever it was."""
 
     def measure(_sweep: SweepFolder, _home: Home, **_options: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "/full/results")

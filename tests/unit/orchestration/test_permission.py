@@ -34,7 +34,7 @@ from ackbench.infra.machine.home import Home
 SWEEP = "mine-20260101T000000-abcd"
 SETTINGS = {"acks": "1", "socket.timeout.ms": "1000"}
 PLUGIN = {"plugin.library.paths": "/planted/library.so"}
-COMMAND = {"name": "kill", "at_s": 1.0, "strike": '["touch", "x"]', "heal": '["true"]'}
+COMMAND = {"name": "kill", "at_s": 1.0, "inject": '["touch", "x"]', "heal": '["true"]'}
 
 
 def cluster(**fields: Any) -> dict[str, Any]:
@@ -85,7 +85,7 @@ NEEDS: Mapping[str, tuple[dict[str, Any], str]] = {
     ),
     "command on a cluster": (
         {"fault": FaultRequest(kind="command", parameters=COMMAND)},
-        "allow_faults lets commands strike the cluster",
+        "allow_faults lets commands inject faults into the cluster",
     ),
     "command within a fault": (
         {
@@ -98,7 +98,7 @@ NEEDS: Mapping[str, tuple[dict[str, Any], str]] = {
                 ),
             )
         },
-        "allow_faults lets commands strike the cluster",
+        "allow_faults lets commands inject faults into the cluster",
     ),
 }
 """What a stranger may write into a plan, and what is said of it."""

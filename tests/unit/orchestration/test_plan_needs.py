@@ -56,7 +56,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "faults": {
             "kill": {
                 "kind": "command",
-                "strike": ["true", "$LEADER"],
+                "inject": ["true", "$LEADER"],
                 "heal": ["true"],
                 "proof": ["true"],
                 "at_s": 1.0,
@@ -143,6 +143,6 @@ def test_a_file_permits_commands_on_one_cluster_only() -> None:
     """An address may answer as another cluster than the one that was meant."""
     experiment, made = planned(**EXPERIMENTS["commands"])
     other = experiment.model_copy(update={"allow_faults": "another-cluster"})
-    (struck, *_) = (one for one in made.trials if one.fault.kind == "command")
-    missing = {need.subject for need in needs_of(struck) - granted_by(other)}
+    (by_command, *_) = (one for one in made.trials if one.fault.kind == "command")
+    missing = {need.subject for need in needs_of(by_command) - granted_by(other)}
     assert missing == {"allow_faults"}

@@ -224,7 +224,7 @@ def test_settings_that_do_not_fit_an_external_cluster_are_refused_in_one_line(
 
 KILL = {
     "kind": "command",
-    "strike": ["true", "$LEADER"],
+    "inject": ["true", "$LEADER"],
     "heal": ["true"],
     "like": "leader-crash",
     "at_s": 1.0,
@@ -246,7 +246,7 @@ def test_a_fault_by_command_has_the_name_that_the_experiment_gives_it() -> None:
     assert trial.cell["fault"] == "kill-leader"
     assert "kill-leader" in trial.label
     assert (trial.fault.kind, trial.fault.parameters["name"]) == ("command", "kill-leader")
-    assert trial.fault.parameters["strike"] == '["true", "$LEADER"]'
+    assert trial.fault.parameters["inject"] == '["true", "$LEADER"]'
 
 
 def test_a_parameter_of_a_command_can_be_swept() -> None:
@@ -321,7 +321,7 @@ def allowing(cluster_id: str | None) -> Experiment:
         ("this-cluster", {"proof": ["no-such-program"]}, "no such program: no-such-program"),
     ],
 )
-def test_a_cluster_is_struck_only_if_the_file_names_it_and_the_programs_exist(
+def test_a_command_is_injected_only_if_the_file_names_it_and_the_programs_exist(
     allowed: str | None, section: dict[str, Any], message: str
 ) -> None:
     """An address may answer as another cluster than the one that was meant."""
@@ -334,10 +334,12 @@ def test_a_cluster_is_struck_only_if_the_file_names_it_and_the_programs_exist(
     check_commands(ready, planned_with_commands(), "this-cluster")
 
 
-def test_commands_may_not_strike_a_cluster_of_which_a_broker_is_down() -> None:
+def test_commands_inject_nothing_into_a_cluster_of_which_a_broker_is_down() -> None:
     """One line with the broker; without a command nothing is asked."""
     ready = allowing("this-cluster")
-    with pytest.raises(ExperimentError, match="may not strike: broker 2 is down, a replica of"):
+    with pytest.raises(
+        ExperimentError, match="may not be injected: broker 2 is down, a replica of"
+    ):
         check_commands(
             ready, planned_with_commands(), "this-cluster", ["broker 2 is down, a replica of a-0"]
         )
@@ -352,11 +354,11 @@ def test_a_command_gets_no_host_that_could_be_an_option(says: Says) -> None:
     ready, hosts = allowing("this-cluster"), ["kafka-1", "-oProxyCommand=touch x"]
     with pytest.raises(ExperimentError) as refused:
         check_commands(
-            ready, planned_with_commands(strike=["true", "$NODE_HOST"]), "this-cluster", (), hosts
+            ready, planned_with_commands(inject=["true", "$NODE_HOST"]), "this-cluster", (), hosts
         )
     says(str(refused.value))
     check_commands(
-        ready, planned_with_commands(strike=["true", "$LEADER"]), "this-cluster", (), hosts
+        ready, planned_with_commands(inject=["true", "$LEADER"]), "this-cluster", (), hosts
     )
 
 
@@ -401,7 +403,7 @@ def test_security_that_a_relay_cannot_have_is_refused_with_its_faults(
     assert "\n" not in str(refused.value)
 
 
-def test_the_positive_control_of_an_external_cluster_strikes_no_broker() -> None:
+def test_the_positive_control_of_an_external_cluster_touches_no_broker() -> None:
     """A relay drops what is sent without waiting for a response."""
     made = planned(controls=True)
     (positive,) = (trial for trial in made.trials if trial.role is Role.POSITIVE_CONTROL)

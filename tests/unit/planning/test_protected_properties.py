@@ -227,7 +227,7 @@ def test_a_file_may_allow_code_and_a_form_may_not(library: Path, tmp_path: Path)
     [
         ("token_command: [touch, /tmp/owned]", "token_command runs a command"),
         (
-            "faults: {mine: {kind: command, strike: [touch, /tmp/owned], heal: ['true']}}",
+            "faults: {mine: {kind: command, inject: [touch, /tmp/owned], heal: ['true']}}",
             "faults.mine runs commands",
         ),
     ],

@@ -59,7 +59,7 @@ def test_every_guarantee_of_every_cell_is_a_test_case() -> None:
 
 
 def test_void_trials_are_skipped_and_unfinished_ones_are_named() -> None:
-    """Otherwise a sweep that could not strike would look green."""
+    """Otherwise a sweep whose fault was not injected would look green."""
     void = measured_sweep().plan.trials[0].trial_id
     results = measured_sweep(void=[void]).results.model_copy(update={"pending": ("099-abcdef",)})
     trials = [case for case in sweep_cases(results) if case.suite == "trials"]

@@ -1,9 +1,9 @@
-"""A fault by command: programs of the user's own strike an external cluster, and heal it.
+"""A fault by command: the user's own programs inject it into an external cluster, and heal it.
 
 The commands are lists of words, and no shell reads them: `[ssh, --, $NODE_HOST, sudo, systemctl,
 kill, -s, KILL, kafka]`. What they do to Kafka is witnessed by ackbench itself, in the cluster's
-metadata and the clients' logs; a strike without an effect makes the trial void. The heal is noted
-on disk before the strike (`noted_heals`).
+metadata and the clients' logs; a command without an effect makes the trial void. The heal is noted
+on disk before the injection (`noted_heals`).
 
 The values of the variables come from the cluster, which may be hostile. So each is a host name, an
 address or a number, or no command runs.
@@ -85,7 +85,7 @@ LIKE: Final = tuple(
 )
 """Faults of the catalogue that a command may claim to be like."""
 _PROBE_S: Final = 0.5
-"""How long a broker may take to answer while the effect of a strike is awaited."""
+"""How long a broker may take to answer while the effect of an injection is awaited."""
 
 
 def _parse_words(value: object) -> object:
@@ -94,7 +94,7 @@ def _parse_words(value: object) -> object:
 
 
 _QUIET_TIMEOUTS: Final = 2
-"""For how many request timeouts none may have occurred before the strike, for one to be a sign."""
+"""For how many request timeouts none may have occurred before the injection: one is a sign then."""
 Command = Annotated[
     tuple[str, ...],
     BeforeValidator(_parse_words),
@@ -104,14 +104,14 @@ Command = Annotated[
 
 
 class CommandParameters(FaultParameters):
-    """Commands that strike, heal and prove."""
+    """Commands that inject a fault, heal it and prove it."""
 
     name: str = Field(
         default="",
         pattern=r"^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,99})?$",
         description="the name of the fault in the experiment, which is part of the name of a file",
     )
-    strike: Command | None = Field(default=None, description="the command that causes the fault")
+    inject: Command | None = Field(default=None, description="the command that causes the fault")
     heal: Command | None = Field(default=None, description="the command that ends it")
     proof: Command | None = Field(
         default=None,
@@ -124,7 +124,7 @@ class CommandParameters(FaultParameters):
         " are derived; without it, no guarantee is derived",
     )
     lasts_s: Seconds = Field(
-        default=4.0, description="from the strike to the heal at the earliest, s"
+        default=4.0, description="from the injection to the heal at the earliest, s"
     )
     patience_s: SecondsOrNone = Field(
         default=10.0, description="how much longer the heal waits while no effect was observed, s"
@@ -136,7 +136,7 @@ class CommandParameters(FaultParameters):
         return self.at_s + self.lasts_s
 
     def impossible_reason(self, topology: Topology) -> str | None:
-        """Refuse a fault without strike or heal, and words that name unknown variables."""
+        """Refuse a fault without inject or heal, and words that name unknown variables."""
         del topology
         for part, words in self.commands().items():
             unknown = unknown_variables(words)
@@ -145,7 +145,7 @@ class CommandParameters(FaultParameters):
                 return f"{part} has {unknown[0]}; allowed: {allowed}, and $$ for a dollar sign"
             if named_variables(words[:1]):
                 return f"{part} runs {words[0]}; allowed: the name of a program as the first word"
-        missing = [part for part in ("strike", "heal") if part not in self.commands()]
+        missing = [part for part in ("inject", "heal") if part not in self.commands()]
         if missing:
             return (
                 f"{missing[0]} is missing; allowed: a list of words, such as [ssh, --, $NODE_HOST]"
@@ -156,7 +156,7 @@ class CommandParameters(FaultParameters):
 
     def commands(self) -> dict[str, tuple[str, ...]]:
         """Return the words of each command that is given, by its part."""
-        parts = {"strike": self.strike, "heal": self.heal, "proof": self.proof}
+        parts = {"inject": self.inject, "heal": self.heal, "proof": self.proof}
         return {part: words for part, words in parts.items() if words}
 
 
@@ -233,24 +233,24 @@ def describe_change(before: ClusterState, after: ClusterState) -> str | None:
     return None
 
 
-def may_not_strike(names: Sequence[str], down: str) -> str:
-    """Return why faults may not strike a cluster of which a part is down already; pure.
+def may_not_be_injected(names: Sequence[str], down: str) -> str:
+    """Return why faults may not be injected into a cluster of which a part is down already; pure.
 
     Args:
         names: of the faults.
         down: what is down, as a sentence: the cluster's own fault comes before that of a test.
     """
     return (
-        f"fault {format_list(names)} may not strike: {down}; allowed: once all brokers run, or "
-        "without an address that is no broker's any more"
+        f"fault {format_list(names)} may not be injected: {down}; allowed: once all brokers run, "
+        "or without an address that is no broker's any more"
     )
 
 
 def observed_change(before: ClusterState, describe: Callable[[], ClusterState]) -> str | None:
     """Return the change that the metadata show now; `None`: there is none, or no broker answers.
 
-    The broker that was asked may be the one that was struck: no answer is no evidence, and does not
-    end the fault.
+    The broker that was asked may be the one that the command stopped: no answer is no evidence, and
+    does not end the fault.
     """
     try:
         return describe_change(before, describe())
@@ -258,8 +258,8 @@ def observed_change(before: ClusterState, describe: Callable[[], ClusterState]) 
         return None
 
 
-def strike_and_heal(context: FaultContext, parameters: CommandParameters) -> FaultEvidence:
-    """Run the strike, watch for its effect, and run the heal in any case.
+def inject_and_heal(context: FaultContext, parameters: CommandParameters) -> FaultEvidence:
+    """Run the command, watch for its effect, and run the heal in any case.
 
     The effect may also show in the clients' logs: `confirm_effect`.
 
@@ -282,10 +282,10 @@ def strike_and_heal(context: FaultContext, parameters: CommandParameters) -> Fau
     note = note_heal(context.cluster.folder, heal)
     with context.injected(leader) as heals:
         heals.callback(lambda: context.add_evidence(run_noted_heal(note)))
-        output = run_command("strike", commands["strike"], timeout_s)
-        context.note("fault_command", "the strike has ended", leader)
+        output = run_command("inject", commands["inject"], timeout_s)
+        context.note("fault_command", "inject has ended", leader)
         context.add_evidence(
-            f"strike `{shorten(shlex.join(commands['strike']))}` at partition "
+            f"inject `{shorten(shlex.join(commands['inject']))}` at partition "
             f"{variables['PARTITION']}, leader {leader}: {output}"
         )
         context.wait_for_reaction(
@@ -333,9 +333,9 @@ def confirm_effect(evidence: FaultEvidence, observations: TrialObservations) -> 
 
     The metadata poller notes changes of leader and ISR, and that no broker answers it; producers
     log requests that time out, and clients connections that break. On an overloaded cluster no
-    answer comes in time without any fault. So what had also been seen before the strike is no sign
-    of it; nor is a missing answer if the load had not yet run for long enough that one could have
-    been missing before the strike. The poller's first answer is no change.
+    answer comes in time without any fault. So what had also been seen before the injection is no
+    sign of it; nor is a missing answer if the load had not yet run for long enough that one could
+    have been missing before the injection. The poller's first answer is no change.
     """
     if any(event.resolution_ns is not None for event in observations.since("leader", "isr")):
         return evidence
@@ -355,7 +355,7 @@ def confirm_effect(evidence: FaultEvidence, observations: TrialObservations) -> 
         return extend_evidence(
             evidence,
             f"{format_list(seen)}, which shows no effect: the load had run for {loaded_s:.1f} s "
-            "before the strike, too short to show time-outs without a fault (at_s of "
+            "before the injection, too short to show time-outs without a fault (at_s of "
             f"{needed_s:g} is enough)",
             took_effect=False,
         )
@@ -367,7 +367,7 @@ def confirm_effect(evidence: FaultEvidence, observations: TrialObservations) -> 
     for sign, (since, before) in signs.items():
         if since and not before:
             return extend_evidence(evidence, sign)
-    but = " that it had not shown before the strike" if any(b for _, b in signs.values()) else ""
+    but = " that it had not shown before the injection" if any(b for _, b in signs.values()) else ""
     return extend_evidence(
         evidence,
         f"neither the metadata nor a client's log shows an effect{but}",
@@ -401,9 +401,9 @@ def command_kind(effects_of: EffectsOfKind) -> FaultKind:
     return FaultKind(
         COMMAND,
         FAMILY,
-        "commands of your own strike an external cluster, and heal it",
+        "commands of your own inject a fault into an external cluster, and heal it",
         CommandParameters,
-        strike_and_heal,
+        inject_and_heal,
         partial(_effects, effects_of),
         may_exit="brokers",
         supports_external_cluster=True,

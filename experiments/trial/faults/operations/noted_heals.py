@@ -1,6 +1,6 @@
 """Run the user's own programs, and note on disk which of them still has to heal a cluster.
 
-The note is written before the strike, so that the heal can be run after ackbench was killed: by
+The note is written before the injection, so that the heal can be run after ackbench was killed: by
 `ackbench clean`, or when the sweep is resumed.
 """
 
@@ -75,7 +75,7 @@ def run_command(part: str, words: Sequence[str], timeout_s: float) -> str:
 
 
 def note_heal(folder: Path, heal: NotedHeal) -> Path:
-    """Note a heal on disk before the strike and return the note; `run_noted_heal` deletes it.
+    """Note a heal on disk before the injection and return the note; `run_noted_heal` deletes it.
 
     Args:
         folder: of ackbench for the cluster.

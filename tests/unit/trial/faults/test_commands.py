@@ -27,9 +27,9 @@ from ackbench.experiments.trial.faults.operations.commands import (
     CommandParameters,
     confirm_effect,
     describe_change,
+    inject_and_heal,
     observed_change,
     resolve,
-    strike_and_heal,
 )
 from ackbench.experiments.trial.faults.operations.noted_heals import (
     CommandFailed,
@@ -72,14 +72,14 @@ def test_a_word_is_one_argument_whatever_it_contains(says: Says) -> None:
     """No shell reads it."""
     code = "import sys; print(sys.argv[1:])"
 
-    says(run_command("strike", (*python(code), "a b; $(ls) | x", "*"), 10))
+    says(run_command("inject", (*python(code), "a b; $(ls) | x", "*"), 10))
 
 
 def test_variables_are_resolved_within_a_word() -> None:
     """A dollar sign is written twice."""
     variables = {"LEADER": "2", "FOLLOWERS": "1,3", "NODE_HOST": "kafka-2", "PARTITION": "0"}
 
-    assert resolve("strike", ("ssh", "root@$NODE_HOST", "kill-${LEADER}", "$$HOME"), variables) == (
+    assert resolve("inject", ("ssh", "root@$NODE_HOST", "kill-${LEADER}", "$$HOME"), variables) == (
         "ssh",
         "root@kafka-2",
         "kill-2",
@@ -98,13 +98,13 @@ class NamedBrokers(MemoryCluster):
         return tuple(replace(node, host=self.host) for node in super().status())
 
 
-def strike(cluster: MemoryCluster, **commands: tuple[str, ...]) -> FaultEvidence:
+def inject(cluster: MemoryCluster, **commands: tuple[str, ...]) -> FaultEvidence:
     """Run a fault by command on a cluster at once."""
     context = FaultContext(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=1)
     parameters = CommandParameters.model_validate(
         {"name": "mine", "at_s": 0.001, "lasts_s": 0.01, "patience_s": 0, **commands}
     )
-    return strike_and_heal(context, parameters)
+    return inject_and_heal(context, parameters)
 
 
 HOSTILE = (
@@ -129,18 +129,18 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("host", HOSTILE)
-@pytest.mark.parametrize("part", ["strike", "heal", "proof"])
+@pytest.mark.parametrize("part", ["inject", "heal", "proof"])
 def test_a_host_that_a_hostile_broker_names_is_no_option_of_a_command(
     tmp_path: Path, host: str, part: str
 ) -> None:
     """The value of `-oProxyCommand` is run by ssh: one line, and neither a command nor a note."""
     ran = tmp_path / "ran"
     write = python(f"open({str(ran)!r}, 'w')")
-    commands = {"strike": write, "heal": write, "proof": write}
+    commands = {"inject": write, "heal": write, "proof": write}
     commands[part] = (*write, "$NODE_HOST")
 
     with pytest.raises(CommandFailed) as refused:
-        strike(NamedBrokers(tmp_path, host=host), **commands)
+        inject(NamedBrokers(tmp_path, host=host), **commands)
 
     assert str(refused.value).startswith(f"{part} refused: the cluster gives $NODE_HOST as ")
     assert "allowed: a host name (RFC 1123) or an address (IPv4, IPv6)" in str(refused.value)
@@ -156,18 +156,18 @@ def test_a_host_that_a_hostile_broker_names_is_no_option_of_a_command(
 def test_a_host_name_or_an_address_is_given_to_a_command(tmp_path: Path, host: str) -> None:
     """As the metadata name it."""
     say = python("import sys; print(sys.argv[1:])")
-    evidence = strike(
-        NamedBrokers(tmp_path, host=host), strike=(*say, "--", "$NODE_HOST"), heal=("true",)
+    evidence = inject(
+        NamedBrokers(tmp_path, host=host), inject=(*say, "--", "$NODE_HOST"), heal=("true",)
     )
     assert any(f"['--', '{host}']" in line for line in evidence.evidence)
 
 
 def test_a_host_that_no_command_names_may_be_anything(tmp_path: Path) -> None:
     """Names with underscores are common in Compose."""
-    evidence = strike(
-        NamedBrokers(tmp_path, host="kafka_2"), strike=("true", "$LEADER"), heal=("true",)
+    evidence = inject(
+        NamedBrokers(tmp_path, host="kafka_2"), inject=("true", "$LEADER"), heal=("true",)
     )
-    assert any("strike `true 2`" in line for line in evidence.evidence)
+    assert any("inject `true 2`" in line for line in evidence.evidence)
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,8 @@ def test_a_host_that_no_command_names_may_be_anything(tmp_path: Path) -> None:
 def test_a_negative_id_is_no_option_of_a_command(name: str, value: str) -> None:
     """Kafka's protocol has them: -1 is no broker."""
     variables = {"LEADER": "2", "FOLLOWERS": "1,3", "NODE_HOST": "kafka-2", "PARTITION": "0"}
-    with pytest.raises(CommandFailed, match=rf"^strike refused: the cluster gives \${name} as"):
-        resolve("strike", ("kill", f"${name}"), {**variables, name: value})
+    with pytest.raises(CommandFailed, match=rf"^inject refused: the cluster gives \${name} as"):
+        resolve("inject", ("kill", f"${name}"), {**variables, name: value})
 
 
 @given(st.text())
@@ -187,7 +187,7 @@ def test_no_value_of_a_cluster_begins_an_option_or_ends_a_shell_word(text: str) 
     variables = dict.fromkeys(("LEADER", "FOLLOWERS", "NODE_HOST", "PARTITION"), text)
     for name in variables:
         try:
-            (word,) = resolve("strike", (f"${{{name}}}",), variables)
+            (word,) = resolve("inject", (f"${{{name}}}",), variables)
         except CommandFailed:
             continue
         assert not word.startswith("-")
@@ -199,7 +199,7 @@ def test_no_value_of_a_cluster_begins_an_option_or_ends_a_shell_word(text: str) 
 def test_the_program_of_a_command_is_not_named_by_the_cluster(says: Says) -> None:
     """It could be any program of this machine."""
     reason = CommandParameters.model_validate(
-        {"name": "mine", "at_s": 0.001, "strike": ["$NODE_HOST"], "heal": ["true"]}
+        {"name": "mine", "at_s": 0.001, "inject": ["$NODE_HOST"], "heal": ["true"]}
     ).impossible_reason(TOPOLOGY)
     says(reason)
 
@@ -207,7 +207,7 @@ def test_the_program_of_a_command_is_not_named_by_the_cluster(says: Says) -> Non
 @pytest.mark.parametrize(
     ("command", "timeout_s", "message"),
     [
-        (("no-such-program",), 60, "strike `no-such-program` did not start: No such file"),
+        (("no-such-program",), 60, "inject `no-such-program` did not start: No such file"),
         (python("print('denied'); exit(3)"), 60, "ended with 3: denied"),
         (python("import time; time.sleep(60)"), 0.5, "did not end within 0.5 s"),
     ],
@@ -218,7 +218,7 @@ def test_a_command_that_fails_is_one_line(
 ) -> None:
     """A hanging one is killed."""
     with pytest.raises(CommandFailed) as failed:
-        run_command("strike", command, timeout_s)
+        run_command("inject", command, timeout_s)
 
     assert message in str(failed.value)
     assert "\n" not in str(failed.value)
@@ -297,7 +297,7 @@ def test_a_change_of_the_metadata_shows_an_effect(
 
 
 def test_a_broker_that_does_not_answer_does_not_end_the_fault() -> None:
-    """It may be the one that was struck; the metadata poller sees the change a second later."""
+    """It may be the one that the command stopped; the poller sees the change a second later."""
 
     def describe() -> ClusterState:
         raise WaitTimeout("no answer")
@@ -308,14 +308,14 @@ def test_a_broker_that_does_not_answer_does_not_end_the_fault() -> None:
 
 def evidence_with(*events: Event) -> FaultEvidence:
     """Return the evidence of a command after the trial's events."""
-    evidence = FaultEvidence(kind=COMMAND, took_effect=True, evidence=("strike `true`",))
+    evidence = FaultEvidence(kind=COMMAND, took_effect=True, evidence=("inject `true`",))
     return confirm_effect(
         evidence, TrialObservations(events, acks="all", began_ns=10, request_timeout_s=4e-9)
     )
 
 
 LOAD_BEGIN = Event(1, "load_begin")
-"""More than two request timeouts before the strike."""
+"""More than two request timeouts before the injection."""
 
 
 def logged(at_ns: int, kind: str, client: str = "producer 0") -> Event:
@@ -329,7 +329,7 @@ def changed(at_ns: int, kind: str) -> Event:
 
 
 @pytest.mark.parametrize("kind", ["metadata_unavailable", "disconnected", "timed_out"])
-def test_an_event_after_the_strike_shows_an_effect(kind: str) -> None:
+def test_an_event_after_the_injection_shows_an_effect(kind: str) -> None:
     """No answer to the metadata poller or a producer, or a connection that is lost."""
     assert evidence_with(LOAD_BEGIN, logged(11, kind)).took_effect
 
@@ -346,7 +346,7 @@ def test_a_change_between_two_answers_shows_an_effect_and_a_first_answer_none(ki
 def test_missing_answers_soon_after_the_load_began_show_no_effect(
     load_begin: tuple[Event, ...], kind: str
 ) -> None:
-    """Without any fault none could be missing before the strike, however busy the cluster is."""
+    """Without any fault none could be missing before the injection, however busy the cluster is."""
     evidence = evidence_with(*load_begin, logged(11, kind))
     assert not evidence.took_effect
     assert "too short to show time-outs without a fault (at_s of 8e-09" in evidence.evidence[-1]
@@ -362,8 +362,8 @@ def test_requests_of_producers_that_time_out_are_counted_and_those_of_consumers_
     assert not evidence_with(LOAD_BEGIN, logged(11, "timed_out", "consumer 0")).took_effect
 
 
-def test_a_strike_that_changed_nothing_makes_the_trial_void() -> None:
-    """Also if it ended with 0; what was before the strike does not count."""
+def test_a_command_that_changed_nothing_makes_the_trial_void() -> None:
+    """Also if it ended with 0; what was before the injection does not count."""
     evidence = evidence_with(Event(9, "leader"), Event(11, "leader_learned"))
 
     assert not evidence.took_effect
@@ -371,12 +371,12 @@ def test_a_strike_that_changed_nothing_makes_the_trial_void() -> None:
 
 
 @pytest.mark.parametrize("kind", ["timed_out", "disconnected", "metadata_unavailable"])
-def test_what_had_been_seen_before_the_strike_is_no_sign_of_it(kind: str) -> None:
+def test_what_had_been_seen_before_the_injection_is_no_sign_of_it(kind: str) -> None:
     """On a busy machine requests time out without any fault."""
     evidence = evidence_with(LOAD_BEGIN, logged(9, kind), logged(11, kind))
 
     assert not evidence.took_effect
-    assert "that it had not shown before the strike" in evidence.evidence[-1]
+    assert "that it had not shown before the injection" in evidence.evidence[-1]
     assert evidence_with(logged(9, kind), logged(11, kind), changed(12, "leader")).took_effect
 
 
@@ -405,9 +405,9 @@ def test_every_fault_that_a_command_may_be_like_is_in_the_catalogue() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"strike": None}, "strike is missing"),
+        ({"inject": None}, "inject is missing"),
         ({"heal": None}, "heal is missing"),
-        ({"strike": ("ssh", "$HOST")}, "strike has $HOST; allowed: $LEADER, $FOLLOWERS"),
+        ({"inject": ("ssh", "$HOST")}, "inject has $HOST; allowed: $LEADER, $FOLLOWERS"),
         ({"proof": ("x", "$")}, "proof has $"),
         ({"like": "power-loss"}, "like is power-loss; allowed: controller-crash"),
     ],
@@ -416,7 +416,7 @@ def test_an_incomplete_command_is_refused_before_anything_starts(
     changes: dict[str, object], reason: str
 ) -> None:
     """With what is allowed."""
-    given = {"strike": ("ssh", "$NODE_HOST"), "heal": ("ssh", "$NODE_HOST"), **changes}
+    given = {"inject": ("ssh", "$NODE_HOST"), "heal": ("ssh", "$NODE_HOST"), **changes}
     parameters = CommandParameters.model_validate(given)
 
     assert str(parameters.impossible_reason(TOPOLOGY)).startswith(reason)
@@ -424,5 +424,5 @@ def test_an_incomplete_command_is_refused_before_anything_starts(
 
 def test_a_command_without_words_is_refused() -> None:
     """The message names the key."""
-    with pytest.raises(ValueError, match="strike"):
-        CommandParameters.model_validate({"strike": [], "heal": ["true"]})
+    with pytest.raises(ValueError, match="inject"):
+        CommandParameters.model_validate({"inject": [], "heal": ["true"]})

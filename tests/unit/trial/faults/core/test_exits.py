@@ -22,7 +22,7 @@ DAY_NS = 86_400 * 10**9
 def test_a_fault_allows_exits_of_its_targets_while_it_lasts_or_of_any_broker_from_then_on(
     may_exit: MayExit, *, target_now: bool, target_later: bool, other_now: bool, other_later: bool
 ) -> None:
-    """A command may have struck any broker, which may leave after its session only."""
+    """A command may have stopped any broker, which may leave after its session only."""
     expected, before_ns = ExpectedExits(), now_ns() - 1
     with expected.allowed(may_exit, [2]):
         now = now_ns()
