@@ -106,7 +106,8 @@ def crc32c(data: bytes) -> int:
     return crc ^ 0xFFFF_FFFF
 
 
-def _crc32c_table() -> Sequence[int]:
+def crc32c_table() -> Sequence[int]:
+    """Return the CRC-32C of each byte, for calculations byte by byte."""
     table = []
     for byte in range(256):
         crc = byte
@@ -116,7 +117,7 @@ def _crc32c_table() -> Sequence[int]:
     return table
 
 
-_CRC32C_TABLE: Final = _crc32c_table()
+_CRC32C_TABLE: Final = crc32c_table()
 
 
 # Checkpoints

@@ -1,8 +1,9 @@
 """`make perf`: measure throughput, start times and the live page, on an idle machine.
 
-    python tests/perf [--job | --live | --relays | --sweeps]
+    python tests/perf [--generators | --job | --live | --relays | --sweeps]
 
-With `--job` only the measuring job is measured, which needs no cluster; with `--live` only the cost
+With `--generators` only throughput and lateness of the generators are measured; with `--job` only
+the measuring job, which needs no cluster; with `--live` only the cost
 of the live page and the metrics; with `--relays` only the relays in front of an external cluster;
 with `--sweeps` only the commands about many stored sweeps.
 """
@@ -23,7 +24,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from perf.cluster_start import Starts, cluster_starts
-from perf.generator import FinalRead, Rates, compare, final_read, lateness
+from perf.generator import FinalRead, NotQuiet, Rates, cold, final_read, lateness, warm
 from perf.live_cost import SIDES, LiveCost, live_cost
 from perf.process_tree import DRIVER, JVM, WORKERS
 from perf.relays import RelayCosts, relay_costs
@@ -39,20 +40,47 @@ from ackbench.infra.kafka.spec import ClusterSpec
 from ackbench.infra.machine.home import Home
 
 
-def rates_table(rates: tuple[Rates, ...]) -> Table:
-    """Return the table of the generators, each compared to ackbench's."""
-    own = rates[0]
+def rates_table(title: str, rates: tuple[Rates, ...]) -> Table:
+    """Return the table of the generators, each compared to the replay and to ackbench's."""
+    limit, own = rates[:2]
     table = Table(
         "generator",
+        "of the limit",
         "ackbench / it",
         "records/s, median",
         "records/s, each round",
-        title="Throughput: RF 3, acks=all, idempotent, 6 partitions, 100 B",
+        "client CPU s per 10^6",
+        "brokers CPU s per 10^6",
+        "batch bytes",
+        title=title,
     )
-    for other in rates:
-        rounds = "  ".join(f"{rate:,.0f}" for rate in other.records_per_s)
-        table.add_row(other.generator, f"{own.ratio_to(other):.2f}", f"{other.median:,.0f}", rounds)
+    for one in rates:
+        table.add_row(
+            one.generator,
+            f"{one.ratio_to(limit):.2f}",
+            f"{own.ratio_to(one):.2f}",
+            f"{one.records_per_s:,.0f}",
+            "  ".join(
+                "busy" if sent is None else f"{sent.records_per_s:,.0f}" for sent in one.rounds
+            ),
+            f"{one.median(lambda sent: sent.client_cpu_s):.2f}",
+            f"{one.median(lambda sent: sent.brokers_cpu_s):.2f}",
+            f"{one.median(lambda sent: sent.batch_bytes):,.0f}",
+        )
     return table
+
+
+def print_generators(console: Console, home: Home, cluster: Cluster) -> None:
+    """Measure the generators on one warm cluster, then each on new ones."""
+    same = "RF 3, acks=all, idempotent, 6 partitions, 100 B"
+    try:
+        rates = warm(cluster)
+        console.print(rates_table(f"Throughput, warm: {same}", rates))
+        batch_bytes = rates[1].median(lambda sent: sent.batch_bytes)
+        on_new = cold(lambda: _cluster(home), batch_bytes)
+        console.print(rates_table(f"Throughput, each round on a new cluster: {same}", on_new))
+    except NotQuiet as error:
+        console.print(f"Throughput: no figures, {error}")
 
 
 def lateness_table(summaries: tuple[tuple[int, ProducerSummary], ...]) -> Table:
@@ -194,7 +222,6 @@ def relays_table(costs: RelayCosts) -> Table:
 
 
 SECTIONS: tuple[Callable[[Cluster], Table], ...] = (
-    lambda cluster: rates_table(compare(cluster)),
     lambda cluster: lateness_table(lateness(cluster)),
     lambda cluster: final_read_table(final_read(cluster)),
 )
@@ -223,6 +250,11 @@ def main() -> int:
         print_job_costs(console, home)
         return 0
     ensure_kafka_ready(home.cache, ClusterSpec(), console.print)
+    if "--generators" in sys.argv[1:]:
+        with _cluster(home) as cluster:
+            print_generators(console, home, cluster)
+            console.print(lateness_table(lateness(cluster)))
+        return 0
     if "--live" in sys.argv[1:]:
         with _cluster(home) as cluster:
             print_live_costs(console, home, cluster)
@@ -233,6 +265,7 @@ def main() -> int:
     ensure_spark_ready(home, console.print)
     console.print(starts_table(cluster_starts(home)))
     with _cluster(home) as cluster:
+        print_generators(console, home, cluster)
         for section in SECTIONS:
             console.print(section(cluster))
         print_live_costs(console, home, cluster)

@@ -10,18 +10,23 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+import psutil
 import pyarrow.compute as pc
+from perf.bare_client import BareJob
+from perf.replay import Replayed, ReplayJob
 
 from ackbench.experiments.ledger.trial_manifest import Keys, ProducerSummary
 from ackbench.experiments.trial.clients.consumer.final_read import read_log
@@ -36,6 +41,7 @@ from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.infra.cluster.interface import Cluster
 from ackbench.infra.jvm.runtime import java_binary, java_environment
 from ackbench.infra.kafka.jars import kafka_jars
+from ackbench.infra.kafka.replica_files import RecordBatch, read_batches_of_file
 from ackbench.infra.machine.home import Home
 
 PARTITIONS: Final = 6
@@ -51,6 +57,14 @@ SAME_SETTINGS: Final[dict[str, str]] = {
     "batch.size": "131072",
     "compression.type": "none",
 }
+MILLION: Final = 1_000_000
+MOST_OTHER_SHARE: Final = 0.1
+"""Of the CPU time of a round, for its figures to count."""
+FEWEST_ROUNDS: Final = 3
+_ENCODED_BYTES: Final = 117
+"""Of a record with a value of 100 bytes and a key of 8, encoded in a batch."""
+_BUSY: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+"""The first times of /proc/stat; the others are parts of `user` and `nice`."""
 VERIFIABLE_SHARE: Final = 5
 """VerifiableProducer gets 1/5 of the records: it prints a line per record and is far slower."""
 LATENESS_S: Final = 10.0
@@ -59,23 +73,52 @@ _TIMEOUT_S: Final = 300.0
 
 
 @dataclass(frozen=True)
-class Rates:
-    """One generator's throughput per round."""
+class Sent:
+    """What one generator took in one round."""
 
-    generator: str
-    records_per_s: tuple[float, ...]
+    records_per_s: float
+    client_cpu_s: float
+    """Per million records; of a JVM, with its start."""
+    brokers_cpu_s: float
+    """Per million records, of all brokers together."""
+    batch_bytes: float
+    """Mean size of the batches in the log."""
+    other_share: float
+    """Of the machine's CPU time meanwhile, the share of other processes and of other machines."""
 
     @property
-    def median(self) -> float:
-        """The median of the rounds."""
-        return statistics.median(self.records_per_s)
+    def is_quiet(self) -> bool:
+        """Whether the figures are of this machine at rest, as far as its CPUs say."""
+        return self.other_share <= MOST_OTHER_SHARE
+
+
+@dataclass(frozen=True)
+class Rates:
+    """One generator in all rounds; `None`: other processes took too much of that round."""
+
+    generator: str
+    rounds: tuple[Sent | None, ...]
+
+    def median(self, figure: Callable[[Sent], float]) -> float:
+        """Return the median of a figure over the rounds that are kept."""
+        return statistics.median(figure(one) for one in self.rounds if one)
+
+    @property
+    def records_per_s(self) -> float:
+        """The median rate."""
+        return self.median(lambda one: one.records_per_s)
 
     def ratio_to(self, other: Rates) -> float:
         """Return the median of the rounds' ratios; other load affects both in one round."""
         return statistics.median(
-            own / others
-            for own, others in zip(self.records_per_s, other.records_per_s, strict=True)
+            own.records_per_s / others.records_per_s
+            for own, others in zip(self.rounds, other.rounds, strict=True)
+            if own and others
         )
+
+
+class NotQuiet(Exception):
+    """Other processes took so much of the CPUs that the figures are not worth printing."""
 
 
 @dataclass(frozen=True)
@@ -91,29 +134,134 @@ class FinalRead:
         return self.records / statistics.median(self.seconds)
 
 
-def compare(cluster: Cluster, rounds: int = 5, records: int = 1_000_000) -> tuple[Rates, ...]:
-    """Return the generators' rates, ackbench's first.
+def warm(cluster: Cluster, rounds: int = 5, records: int = 1_000_000) -> tuple[Rates, ...]:
+    """Return the generators' rates on one cluster that is warm, the replay first.
 
-    Each generator runs in every round, and the rounds start with different ones.
+    Each generator runs in every round, and the rounds start with different ones. A round before
+    them is not counted: it warms up the cluster, and shows the size of ackbench's batches.
+
+    Raises:
+        NotQuiet: the machine did other work in so many rounds that fewer than three are left.
     """
-    generators: dict[str, Callable[[Cluster, int], float]] = {
-        "ackbench, full ledger": ackbench_rate,
-        "ProducerPerformance": producer_performance_rate,
-        "VerifiableProducer": verifiable_producer_rate,
-    }
-    rates: dict[str, list[float]] = {name: [] for name in generators}
+    batch_bytes = measure(cluster, send_by_ackbench, records).batch_bytes
+    names = [*GENERATORS]
+    kept: dict[str, list[Sent | None]] = {name: [] for name in names}
     for number in range(rounds):
-        first = number % len(generators)
-        for name in [*generators][first:] + [*generators][:first]:
-            rates[name].append(generators[name](cluster, records))
-    return tuple(Rates(name, tuple(rounds)) for name, rounds in rates.items())
+        first = number % len(names)
+        sent = {
+            name: measure(cluster, GENERATORS[name](batch_bytes), records)
+            for name in names[first:] + names[:first]
+        }
+        quiet = all(one.is_quiet for one in sent.values())
+        for name in names:
+            kept[name].append(sent[name] if quiet else None)
+    if sum(one is not None for one in kept[names[0]]) < FEWEST_ROUNDS:
+        raise NotQuiet(
+            f"other processes took more than {MOST_OTHER_SHARE:.0%} of the CPUs in all but "
+            f"{sum(one is not None for one in kept[names[0]])} of {rounds} rounds"
+        )
+    return tuple(Rates(name, tuple(rounds)) for name, rounds in kept.items())
 
 
-def ackbench_rate(cluster: Cluster, records: int) -> float:
-    """Return records/s from the first sent record to the last acknowledgement, from the ledger."""
-    with _fresh_topic(cluster) as topic, tempfile.TemporaryDirectory() as folder:
+def cold(
+    provide: Callable[[], AbstractContextManager[Cluster]],
+    batch_bytes: float,
+    rounds: int = 3,
+    records: int = 1_000_000,
+) -> tuple[Rates, ...]:
+    """Return the generators' rates, each on a cluster of its own that has just been started."""
+    sent: dict[str, list[Sent | None]] = {name: [] for name in GENERATORS}
+    for _ in range(rounds):
+        for name, generator in GENERATORS.items():
+            with provide() as cluster:
+                one = measure(cluster, generator(batch_bytes), records)
+            sent[name].append(one if one.is_quiet else None)
+    if any(sum(one is not None for one in each) == 0 for each in sent.values()):
+        raise NotQuiet(f"other processes took more than {MOST_OTHER_SHARE:.0%} of the CPUs")
+    return tuple(Rates(name, tuple(rounds)) for name, rounds in sent.items())
+
+
+@dataclass(frozen=True)
+class _Window:
+    """The CPU time of a client, and what the others took meanwhile."""
+
+    records: int
+    seconds: float
+    client_cpu_s: float
+    brokers_cpu_s: float
+    other_share: float
+
+
+Send = Callable[[Cluster, str, int], _Window]
+"""Send a number of records to a topic of the cluster, and return what it took."""
+
+
+def measure(cluster: Cluster, send: Send, records: int) -> Sent:
+    """Send records to a new topic, and return what that took."""
+    with _fresh_topic(cluster) as topic:
+        window = send(cluster, topic, records)
+        batches = list(_batches(cluster, topic))
+    millions = window.records / MILLION
+    return Sent(
+        records_per_s=window.records / window.seconds,
+        client_cpu_s=window.client_cpu_s / millions,
+        brokers_cpu_s=window.brokers_cpu_s / millions,
+        batch_bytes=statistics.fmean(batch.size_bytes for batch in batches),
+        other_share=window.other_share,
+    )
+
+
+def _batches(cluster: Cluster, topic: str) -> Iterator[RecordBatch]:
+    """Yield the batches of a topic, of one replica per partition."""
+    for partition in range(PARTITIONS):
+        replica = next(cluster.folder.glob(f"**/{topic}-{partition}"))
+        for segment in replica.glob("*.log"):
+            yield from read_batches_of_file(segment)
+
+
+class _Usage:
+    """The CPU time of brokers and of the machine since this was made."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        pids = [node.pid for node in cluster.status() if node.pid]
+        self._brokers = [psutil.Process(pid) for pid in pids]
+        self._brokers_s, self._busy_s, self._own_s = self._now()
+
+    def _now(self) -> tuple[float, float, float]:
+        times, own = psutil.cpu_times(), psutil.Process().cpu_times()
+        busy_s = sum(times[: len(_BUSY)]) - times.idle - times.iowait
+        return sum(map(_cpu_s, self._brokers)), busy_s, own.user + own.system
+
+    def window(self, records: int, seconds: float, client_cpu_s: float, wall_s: float) -> _Window:
+        """Return the window that ends now; what neither client nor brokers took, others did."""
+        brokers_s, busy_s, own_s = self._now()
+        brokers_cpu_s = brokers_s - self._brokers_s
+        others_s = busy_s - self._busy_s - brokers_cpu_s - client_cpu_s - (own_s - self._own_s)
+        share = max(others_s, 0) / (wall_s * (psutil.cpu_count() or 1))
+        return _Window(records, seconds, client_cpu_s, brokers_cpu_s, share)
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def send_by_ackbench(cluster: Cluster, topic: str, records: int) -> _Window:
+    """Send by ackbench's producer; from the first sent record to the last acknowledgement."""
+    with tempfile.TemporaryDirectory() as folder:
         job = _job(cluster, topic, Path(folder), records, 0)
-        _run(job)
+        with ProducerProcess(job) as producer:
+            producer.wait_ready()
+            process, usage, begin_s = (
+                psutil.Process(producer.pid),
+                _Usage(cluster),
+                time.monotonic(),
+            )
+            before_s = _cpu_s(process)
+            producer.begin(now_ns() + 100_000_000)
+            producer.wait_done(_TIMEOUT_S)
+            client_cpu_s, wall_s = _cpu_s(process) - before_s, time.monotonic() - begin_s
+            window = usage.window(records, 0, client_cpu_s, wall_s)
         attempts = attempts_table(job)
         if pc.sum(pc.equal(attempts["outcome"], "acked")).as_py() != records:
             raise RuntimeError(
@@ -121,7 +269,56 @@ def ackbench_rate(cluster: Cluster, records: int) -> float:
                 f"{attempts['outcome'].value_counts()}"
             )
         took_ns: int = pc.max(attempts["settled_ns"]).as_py() - pc.min(attempts["sent_ns"]).as_py()
-        return records / (took_ns / 1e9)
+        return replace(window, seconds=took_ns / 1e9)
+
+
+def send_by_replay(batch_bytes: float) -> Send:
+    """Return a replay of encoded requests with batches of about this size."""
+
+    def send(cluster: Cluster, topic: str, records: int) -> _Window:
+        ports = {node.node_id: (node.host, node.client_port) for node in cluster.status()}
+        job = ReplayJob(
+            topic=topic,
+            leaders={
+                str(one.partition): ports[one.leader]
+                for one in cluster.describe([topic]).of(topic)
+                if one.leader is not None
+            },
+            records=records,
+            record_bytes=RECORD_BYTES,
+            batch_records=max(round(batch_bytes / _ENCODED_BYTES), 1),
+        )
+        return _run_program(cluster, "replay.py", job.to_json())
+
+    return send
+
+
+def send_by_bare_client(cluster: Cluster, topic: str, records: int) -> _Window:
+    """Send by librdkafka without a ledger."""
+    job = BareJob(
+        bootstrap_servers=cluster.bootstrap_servers,
+        topic=topic,
+        settings=producer_settings(SAME_SETTINGS),
+        records=records,
+        record_bytes=RECORD_BYTES,
+        keys=KEYS,
+    )
+    return _run_program(cluster, "bare_client.py", job.to_json())
+
+
+def _run_program(cluster: Cluster, program: str, job: str) -> _Window:
+    """Run a program of this folder, which says what its load took."""
+    usage, begin_s, before_s = _Usage(cluster), time.monotonic(), _children_cpu_s()
+    command = [sys.executable, str(Path(__file__).with_name(program)), job]
+    output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    took = Replayed(**json.loads(output))
+    cpu_s, wall_s = _children_cpu_s() - before_s, time.monotonic() - begin_s
+    return replace(usage.window(took.records, took.seconds, cpu_s, wall_s), client_cpu_s=took.cpu_s)
+
+
+def _children_cpu_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def lateness(
@@ -140,9 +337,9 @@ def final_read(cluster: Cluster, records: int = 1_000_000, rounds: int = 3) -> F
         return FinalRead(sum(ends.values()), tuple(seconds[1:]))
 
 
-def producer_performance_rate(cluster: Cluster, records: int) -> float:
-    """Return the records/s that `org.apache.kafka.tools.ProducerPerformance` reports."""
-    with _fresh_topic(cluster) as topic, tempfile.TemporaryDirectory() as folder:
+def send_by_producer_performance(cluster: Cluster, topic: str, records: int) -> _Window:
+    """Send by `org.apache.kafka.tools.ProducerPerformance`; the rate is the one that it reports."""
+    with tempfile.TemporaryDirectory() as folder:
         settings = [
             f"{name}={value}"
             for name, value in {
@@ -158,6 +355,7 @@ def producer_performance_rate(cluster: Cluster, records: int) -> float:
             "--throughput",
             "-1",
         ]
+        usage, begin_s, before_s = _Usage(cluster), time.monotonic(), _children_cpu_s()
         output = _tool(
             cluster,
             "ProducerPerformance",
@@ -165,15 +363,17 @@ def producer_performance_rate(cluster: Cluster, records: int) -> float:
             Path(folder),
         )
         rates = re.findall(rf"^{records} records sent, ([0-9.]+) records/sec", output, re.MULTILINE)
-        return float(rates[-1])
+        seconds = records / float(rates[-1])
+        cpu_s, wall_s = _children_cpu_s() - before_s, time.monotonic() - begin_s
+        return usage.window(records, seconds, cpu_s, wall_s)
 
 
-def verifiable_producer_rate(cluster: Cluster, records: int) -> float:
-    """Return the records/s that `org.apache.kafka.tools.VerifiableProducer` reports.
+def send_by_verifiable_producer(cluster: Cluster, topic: str, records: int) -> _Window:
+    """Send by `org.apache.kafka.tools.VerifiableProducer`; the rate is the one that it reports.
 
     It sends 1 / `VERIFIABLE_SHARE` of the records.
     """
-    with _fresh_topic(cluster) as topic, tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "producer.properties"
         # The tool's default is retries=0, which an idempotent producer does not allow.
         settings = {**SAME_SETTINGS, "retries": "2147483647"}
@@ -195,11 +395,22 @@ def verifiable_producer_rate(cluster: Cluster, records: int) -> float:
             "--command-config",
             str(config),
         ]
-        return float(
-            json.loads(
-                _tool(cluster, "VerifiableProducer", arguments, Path(folder)).splitlines()[-1]
-            )["avg_throughput"]
-        )
+        usage, begin_s, before_s = _Usage(cluster), time.monotonic(), _children_cpu_s()
+        output = _tool(cluster, "VerifiableProducer", arguments, Path(folder))
+        rate = float(json.loads(output.splitlines()[-1])["avg_throughput"])
+        cpu_s, wall_s = _children_cpu_s() - before_s, time.monotonic() - begin_s
+        own = records // VERIFIABLE_SHARE
+        return usage.window(own, own / rate, cpu_s, wall_s)
+
+
+GENERATORS: Final[dict[str, Callable[[float], Send]]] = {
+    "replay, almost no client": send_by_replay,
+    "ackbench, full ledger": lambda _: send_by_ackbench,
+    "librdkafka, no ledger": lambda _: send_by_bare_client,
+    "ProducerPerformance": lambda _: send_by_producer_performance,
+    "VerifiableProducer": lambda _: send_by_verifiable_producer,
+}
+"""Each generator by name, given the mean size of ackbench's batches."""
 
 
 def _lateness(cluster: Cluster, rate: int, seconds: float) -> ProducerSummary:

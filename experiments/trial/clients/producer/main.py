@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -123,6 +124,7 @@ def _produce(job: ProducerJob) -> None:
             _warm_up(client, job, ledger)
         if job.generation == 0:
             ledger.touch()
+        realtime = job.rate_records_per_s > 0 and pace_in_realtime()
         write_line(READY)
         schedule, words = _schedule(client, job, content, int(expect_line(BEGIN))), content.words
         begin = next_seq(ledger)
@@ -134,7 +136,23 @@ def _produce(job: ProducerJob) -> None:
             follow_schedule(schedule, ledger.header, ledger.rows, words, begin, ledger.rows.size)
         _record_fatal_error(client, ledger)
         _settle(client, ledger, delivery_timeout_ms(job.settings) / 1000 + TIMEOUT_SCAN_S)
-        write_line(DONE, summarize(job, ledger, begin).model_dump_json())
+        summary = summarize(job, ledger, begin).model_copy(update={"realtime_pacing": realtime})
+        write_line(DONE, summary.model_dump_json())
+
+
+def pace_in_realtime() -> bool:
+    """Let this thread run as soon as a record is due; return whether that is allowed.
+
+    Brokers that use all CPUs make it wait for tens of milliseconds else. It has the lowest priority
+    of SCHED_RR (sched(7)), which needs CAP_SYS_NICE or an RLIMIT_RTPRIO. librdkafka's own threads
+    were started before, and compete with the brokers as an application's do.
+    """
+    try:
+        policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
+        os.sched_setscheduler(0, policy, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
+    except OSError:
+        return False
+    return True
 
 
 def _warm_up(client: Client, job: ProducerJob, ledger: AttemptsFile) -> None:

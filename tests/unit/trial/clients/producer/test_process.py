@@ -1,6 +1,9 @@
 """The producer's process: schedule, attempts, exit. On mock brokers: no evidence of delivery."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from ackbench.experiments.ledger.schema import ATTEMPTS
 from ackbench.experiments.ledger.terms import ACKED, REJECTED, UNKNOWN
 from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.trial.clients.producer.job import ProducerJob
+from ackbench.experiments.trial.clients.producer.main import pace_in_realtime
 from ackbench.experiments.trial.clients.producer.process import ProducerProcess, attempts_table
 from ackbench.experiments.trial.clients.settings.librdkafka import producer_settings
 from ackbench.experiments.trial.events.clock import now_ns
@@ -74,6 +78,45 @@ def test_every_record_of_the_schedule_is_an_attempt(brokers: MockBrokers, tmp_pa
     assert pc.all(pc.less_equal(table["sent_ns"], table["settled_ns"])).as_py()
     assert (summary.records, summary.producer) == (500, 3)
     assert (tmp_path / "producer-3.errors").read_text() == ""
+
+
+@pytest.mark.parametrize("rate_records_per_s", [0, 1_000])
+def test_only_the_thread_that_follows_a_schedule_has_a_real_time_priority(
+    brokers: MockBrokers, tmp_path: Path, rate_records_per_s: int
+) -> None:
+    """Where allowed. Without a rate it would take the CPU from the brokers, so it has none."""
+    job = job_for(brokers, tmp_path, records=500, rate_records_per_s=rate_records_per_s)
+    with ProducerProcess(job) as producer:
+        producer.wait_ready()
+        policies = {
+            int(thread.name): os.sched_getscheduler(int(thread.name)) & ~os.SCHED_RESET_ON_FORK
+            for thread in Path(f"/proc/{producer.pid}/task").iterdir()
+        }
+        producer.begin(now_ns())
+        summary = producer.wait_done(60)
+    realtime = {thread for thread, policy in policies.items() if policy == os.SCHED_RR}
+    expected = may_have_a_real_time_priority() and rate_records_per_s > 0
+    assert realtime == ({producer.pid} if expected else set())
+    assert summary.realtime_pacing == expected
+
+
+def may_have_a_real_time_priority() -> bool:
+    """Return whether a process of this user may run under SCHED_RR."""
+    ask = "import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))"
+    ended = subprocess.run([sys.executable, "-c", ask], stderr=subprocess.DEVNULL, check=False)
+    return ended.returncode == 0
+
+
+def test_a_producer_that_may_have_no_real_time_priority_runs_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Most users may not; the summary says so."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("os.sched_setscheduler", refuse)
+    assert not pace_in_realtime()
 
 
 def test_the_attempts_of_a_killed_producer_survive(brokers: MockBrokers, tmp_path: Path) -> None:
