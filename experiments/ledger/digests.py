@@ -34,7 +34,7 @@ class InvalidLedger(Exception):
 class FileDigest(BaseModel):
     """The size and the SHA-256 of a file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     sha256: str
     size_bytes: int

@@ -112,7 +112,7 @@ def recorded_kind(client: str) -> str:
 class _Part(BaseModel):
     """Some fields of a part of `plan.json`; `None`: the plan does not say, as an older one may."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class _PlannedAccess(_Part):

@@ -25,7 +25,7 @@ RESULTS_MANIFEST: Final = "manifest.json"
 class ResultsManifest(BaseModel):
     """The content of `results/manifest.json`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     tables: dict[str, FileDigest]
     """The result tables, by file name."""

@@ -73,7 +73,7 @@ class Role(StrEnum):
 class Frozen(BaseModel):
     """Base of immutable models that reject unknown fields and numbers that are not finite."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class Keys(Frozen):

@@ -57,7 +57,7 @@ _MAX_SEED: Final = 2**53 - 1
 class SweepRequest(BaseModel):
     """The completed trigger form. An empty field leaves the experiment as it is."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     experiment: str
     acks: list[str] | None = None

@@ -40,7 +40,7 @@ _SHORT_LOCK_S: Final = 0.5
 class RunRecord(BaseModel):
     """The processes that run a sweep."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     sweep_id: str
     watcher: ProcessIdentity

@@ -134,7 +134,7 @@ class ExternalAccess(Frozen):
     """
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class ClusterNeed(ClusterSpec):
     """The cluster that a trial needs. Trials with equal needs share one."""
 

@@ -194,7 +194,7 @@ class Copiers(Members):
 class LoadSections(BaseModel):
     """The sections of a load that are not about its producers. `None`: it is without them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
     keys: Keys = Field(default_factory=Keys)
     transactions: Transactions | None = None

@@ -33,7 +33,7 @@ _ONE_OF: Final = re.compile(r"^\[([A-Za-z][\w, ]*)\]$")
 class Property(BaseModel):
     """One property as Kafka documents it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     name: str
     type: str
@@ -92,7 +92,7 @@ class Property(BaseModel):
 class Feature(BaseModel):
     """A feature of a cluster and its levels, from 0 (off) on."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     name: str
     usual: int
@@ -108,7 +108,7 @@ class Feature(BaseModel):
 class KafkaProperties(BaseModel):
     """The properties and features of one version of Kafka."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     version: str
     source: str
