@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -63,6 +64,7 @@ def run_steps(sweep_id: str) -> bool:
     try:
         if _succeeds(steps.provision, sweep_id):
             _succeeds(_run_trials, sweep_id)
+        imports = _import_ahead()
     finally:
         _succeeds(steps.destroy, sweep_id)
     measured = _succeeds(steps.measure, sweep_id)
@@ -70,7 +72,29 @@ def run_steps(sweep_id: str) -> bool:
     tracked = measured and _succeeds(steps.report, sweep_id) and _succeeds(steps.track, sweep_id)
     finished = verified and tracked and _succeeds(steps.finish, sweep_id)
     _succeeds(alerts.alert, sweep_id, {"dag": None})  # notifiers of Airflow look for a DAG
+    imports.join()
     return finished
+
+
+def _import_ahead() -> threading.Thread:
+    """Begin to import what draws the report and writes to MLflow: three seconds of one CPU.
+
+    Until they are needed this process waits for the cluster to end and for Spark. A package that
+    cannot be imported is the error of the step that needs it.
+    """
+
+    def load() -> None:
+        with suppress(ImportError):
+            from ackbench.experiments.orchestration.tracking.store import load_mlflow
+            from ackbench.experiments.pages.report import page  # noqa: F401 - imported ahead
+            from ackbench.experiments.pages.report.drawing import load_matplotlib
+
+            load_matplotlib(Home.from_environment())
+            load_mlflow()
+
+    thread = threading.Thread(target=load, name="imports", daemon=True)
+    thread.start()
+    return thread
 
 
 def _run_trials(sweep_id: str) -> None:

@@ -350,12 +350,23 @@ def _store_uri(database: Path) -> str:
 
 def open_client(home: Home) -> MlflowClient:
     """Create a client. This imports MLflow, which takes a second or more."""
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
+    _keep_mlflow_quiet()
     from mlflow.tracking import MlflowClient
 
     home.mlflow.mkdir(parents=True, exist_ok=True)
     return MlflowClient(tracking_uri=tracking_uri(home))
+
+
+def _keep_mlflow_quiet() -> None:
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+
+
+def load_mlflow() -> None:
+    """Import MLflow, with what a client of a store in a database imports when it is created."""
+    _keep_mlflow_quiet()
+    import mlflow.store.tracking.sqlalchemy_store
+    import mlflow.tracking  # noqa: F401 - imported ahead
 
 
 def _ledgers(sweep: SweepFolder, results: SweepResults) -> dict[str, TrialLedger]:

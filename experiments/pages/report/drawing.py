@@ -84,6 +84,14 @@ def set_matplotlib_cache(home: Home) -> None:
     os.environ.setdefault("MPLCONFIGDIR", str(home.cache / "matplotlib"))
 
 
+def load_matplotlib(home: Home) -> None:
+    """Import what draws figures, with its cache below the home."""
+    set_matplotlib_cache(home)
+    import matplotlib.backends.backend_svg
+    import matplotlib.figure
+    import matplotlib.ticker  # noqa: F401 - imported ahead
+
+
 def new_figure(height_in: float, *, constrained: bool = True) -> tuple[Figure, Axes]:
     """Return an empty figure with its axes.
 
