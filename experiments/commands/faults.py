@@ -13,8 +13,6 @@ from ackbench.experiments.trial.faults import FAULTS, FaultKind
 from ackbench.infra.cluster.capabilities import MissingCapability, missing_capability
 
 UNAVAILABLE: Final = "not available on this machine"
-
-
 FAMILIES: Final = tuple(dict.fromkeys(kind.family for kind in FAULTS.values()))
 
 

@@ -10,9 +10,11 @@ import importlib
 import importlib.util
 import platform
 import re
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib.metadata import version
 from typing import Final
@@ -146,27 +148,40 @@ def make_ready(home: Home, say: Say) -> bool:
     """
     require_run_packages()
     set_up_of(home)
-    load = partial(hold_machine_lock_for_command, home, "set-up", echo_error)
-    spec = ClusterSpec()
-    with ThreadPoolExecutor(max_workers=1) as background:
-        # Fetching waits for the network most of the time, and the other steps do not need it.
-        fetched = background.submit(ensure_jars, home.cache, spec.kafka_version, say)
+    spec, taking = ClusterSpec(), threading.Lock()
+    with ExitStack() as held, ThreadPoolExecutor(max_workers=2) as background:
+
+        @contextmanager
+        def load() -> Iterator[None]:
+            """Hold the machine lock from the first training on: both run at the same time."""
+            with taking:
+                held.enter_context(hold_machine_lock_for_command(home, "set-up", echo_error))
+            yield
 
         def ensure_kafka(announce: Say) -> None:
             fetched.result()
             ensure_kafka_ready(home.cache, spec, announce, load)
 
         steps: tuple[Callable[[Say], None], ...] = (
+            lambda announce: ensure_spark_ready(home, announce, load),
             ensure_compiled,
-            lambda announce: ensure_spark_ready(home, announce),
             lambda announce: _ensure_mlflow_store(home, announce),
             ensure_kafka,
         )
+        first, *others = (
+            partial(_made, step, _with_place(say, f"{number} of {len(steps)}"))
+            for number, step in enumerate(steps, 1)
+        )
+        # Fetching waits for the network most of the time, and the other steps do not need it. The
+        # longest step runs beside them.
+        fetched = background.submit(ensure_jars, home.cache, spec.kafka_version, say)
+        longest = background.submit(first)
         made = []
-        for number, step in enumerate(steps, 1):
+        for step in others:
             if fetched.done():
                 fetched.result()  # an error ends the set-up at once
-            made.append(_made(step, _with_place(say, f"{number} of {len(steps)}")))
+            made.append(step())
+        made.append(longest.result())
     replace_file(home.root / SET_UP_FILE, SetUp.of_this_process().model_dump_json())
     return any(made)
 

@@ -200,12 +200,17 @@ def _ask(service: Path, request: str) -> str | None:
         return None
 
 
-def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
+def ensure_spark_ready(
+    home: Home,
+    say: Callable[[str], None],
+    load: Callable[[], AbstractContextManager[object]] | None = None,
+) -> None:
     """Train the start-up cache of Spark's JVM, if the JVM supports one and it does not exist yet.
 
     Args:
         home: has the cache and the log.
         say: receives the progress message.
+        load: returns a context for the training, which takes a core; `None`: the machine lock.
 
     Raises:
         HarnessError: the training run failed, or wrote no cache.
@@ -217,7 +222,8 @@ def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
     without_configuration = {
         name: value for name, value in os.environ.items() if not name.startswith(SPARK_PREFIXES)
     }
-    with hold_machine_lock_for_command(home, "set-up of Spark", say), cache.training() as options:
+    lock = load() if load else hold_machine_lock_for_command(home, "set-up of Spark", say)
+    with lock, cache.training() as options:
         _run(
             _job(
                 "ackbench.spark_jobs.rehearse",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,7 +46,7 @@ class Run:
     asked_records: int = 0
     waited_for_cpu_ms: float = 0
     """How long the program's working thread could run, and other processes had the CPUs."""
-    notes: Sequence[str] = field(default_factory=tuple)
+    notes: Sequence[str] = ()
 
     def named(self, *names: str) -> list[Line]:
         """Return the lines with these names."""
@@ -77,21 +77,14 @@ def read_lines(path: Path) -> tuple[list[Line], list[str]]:
     malformed: list[str] = []
     for raw in complete.split(b"\n"):
         if raw.startswith(b"{"):
-            problem = _add(raw, lines)
-            if problem:
-                malformed.append(problem)
+            if len(raw) > _LONGEST_LINE_BYTES:
+                malformed.append(f"a line of {len(raw):,} bytes")
+                continue
+            try:
+                lines.append(json.loads(raw))
+            except ValueError:
+                malformed.append(f"no JSON: {raw[:_LONGEST_QUOTE].decode(errors='replace')!r}")
     return lines, malformed
-
-
-def _add(raw: bytes, lines: list[Line]) -> str | None:
-    if len(raw) > _LONGEST_LINE_BYTES:
-        return f"a line of {len(raw):,} bytes"
-    try:
-        line = json.loads(raw)
-    except ValueError:
-        return f"no JSON: {raw[:_LONGEST_QUOTE].decode(errors='replace')!r}"
-    lines.append(line)
-    return None
 
 
 def partitions_of(line: Line) -> Iterator[Mapping[str, Any]]:

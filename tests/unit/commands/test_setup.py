@@ -6,6 +6,9 @@ import os
 import shlex
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -186,3 +189,32 @@ def test_jars_that_cannot_be_fetched_end_the_set_up(
     with pytest.raises(MachineError, match="cannot be fetched from here"):
         setup.make_ready(home, nothing)
     assert not (home.root / SET_UP_FILE).exists()
+
+
+def test_both_trainings_run_at_the_same_time_under_one_machine_lock(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each waits for the other one here. They would wait for each other's lock for ever."""
+    both = threading.Barrier(2, timeout=30)
+    held: list[str] = []
+
+    @contextmanager
+    def lock(_home: Home, holder: str, _say: object) -> Iterator[None]:
+        held.append(holder)
+        yield
+        held.append("released")
+
+    def train(load: Callable[[], AbstractContextManager[object]]) -> None:
+        with load():
+            both.wait()
+            assert "released" not in held
+
+    monkeypatch.setattr(setup, "hold_machine_lock_for_command", lock)
+    monkeypatch.setattr(setup, "ensure_jars", lambda *_: None)
+    monkeypatch.setattr(setup, "ensure_compiled", lambda *_: None)
+    monkeypatch.setattr(setup, "_ensure_mlflow_store", lambda *_: None)
+    monkeypatch.setattr(setup, "ensure_spark_ready", lambda _home, _say, load: train(load))
+    monkeypatch.setattr(setup, "ensure_kafka_ready", lambda _cache, _spec, _say, load: train(load))
+    setup.make_ready(home, lambda _: None)
+    assert set(held) == {"set-up", "released"}
+    assert held.index("released") == len(held) // 2  # none is released before both are done
