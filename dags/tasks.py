@@ -92,7 +92,7 @@ def sweep_dag(
     `docs/running.md`, The DAG, has the order of the tasks. Publishing, missing trials and alerts
     do not wait for the report or MLflow. `destroy` is the teardown of `provision`; `alert` is one
     too, so that it runs after failures and does not decide whether the run has failed. The pool
-    has as many slots as there are hosts, so that each runs one trial at a time.
+    has as many slots as there are hosts, so that each runs one trial, or batch, at a time.
 
     A trial is never retried: repeating a failed one until it passes is survivorship bias. Steps
     that may be repeated are.

@@ -629,7 +629,7 @@ CELL_FIELDS: Final = fields_of(CellQuantities[float])
 TRIAL_FIELDS: Final = fields_of(TrialQuantities)
 CELL_PLACES: Final = tuple(place for field in CELL_FIELDS for place in field.places)
 TRIAL_PLACES: Final = tuple(place for field in TRIAL_FIELDS for place in field.places)
-MEASURES: Final[Mapping[str, tuple[Place, ...]]] = {
+PLACES_BY_NAME: Final[Mapping[str, tuple[Place, ...]]] = {
     name: tuple(places) for name, places in groupby(TRIAL_PLACES, key=lambda place: place.measure)
 }
 """The place of each number of a trial, or the two of an interval, by its name."""

@@ -9,6 +9,7 @@ from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.results.cells import cell_key
 from ackbench.experiments.results.models import TrialResult
 from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.verdicts.guarantees import GUARANTEES
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
 from ackbench.experiments.verdicts.guarantees.late_requests import must_tear_transactions
 from ackbench.experiments.verdicts.judge import HarnessCheck, count_detections
@@ -49,20 +50,14 @@ def trials_that_must_tear(plan: Plan, circumstances: Mapping[str, Circumstances]
 
 
 def control_defects(trial: TrialResult) -> dict[str, int]:
-    """Return the number of records by defect that a trial without a fault must not have."""
+    """Return the number of each defect that a trial without a fault must not have."""
     counts = {
-        "lost": _lost(trial),
-        "duplicates": trial.duplicates or 0,
-        "received and lost": trial.lost_reads or 0 if trial.lost_values is None else 0,
-        "received in conflict": trial.conflicting_reads or 0,
+        guarantee.in_controls: int(guarantee.extent(trial))
+        for guarantee in GUARANTEES
+        if guarantee.in_controls and guarantee.observed_in(trial) is not None
     }
     if trial.fates:
         counts |= {"phantom": trial.fates.phantom, "corrupt": trial.fates.corrupt}
-    if trial.transactions:
-        counts |= {
-            "partly visible transactions": trial.transactions.torn,
-            "visible records of uncommitted transactions": trial.transactions.aborted_visible,
-        }
     return {defect: count for defect, count in counts.items() if count}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ackbench.experiments.ledger.quantities import MEASURES, QuantityUnit
+from ackbench.experiments.ledger.quantities import PLACES_BY_NAME, QuantityUnit
 from ackbench.experiments.ledger.trial_manifest import SET_ASIDE
 from ackbench.experiments.messages.phrases import decimal_text, format_count, plural
 from ackbench.experiments.results.cells import cell_key
@@ -88,7 +88,7 @@ def _value(measure: str, trial: TrialResult) -> Interval | None:
         quantiles = getattr(trial.latency_ms, kind.value)
         numbers = [None if quantiles is None else getattr(quantiles, quantile)]
     else:
-        numbers = [place.of(trial) for place in MEASURES[measure]]
+        numbers = [place.of(trial) for place in PLACES_BY_NAME[measure]]
     known = [float(one) for one in numbers if one is not None]
     return (known[0], known[-1]) if len(known) == len(numbers) else None
 

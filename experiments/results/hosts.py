@@ -35,7 +35,7 @@ class _Measure:
     value: Callable[[TrialResult], float | None]
 
 
-MEASURES: Final = (
+COMPARED_FIGURES: Final = (
     _Measure(
         "latency_ms.ack.p50",
         "ack p50",
@@ -70,8 +70,8 @@ def compare_hosts(trials: Sequence[TrialResult]) -> HostComparison | None:
         return None
     cells = _by_cell(known)
     shared = [cell for cell in cells if len({trial.host for trial in cell}) > 1]
-    tested = {measure: _strata(shared, measure) for measure in MEASURES}
-    compared = [measure for measure in MEASURES if _can_show(tested[measure])]
+    tested = {measure: _strata(shared, measure) for measure in COMPARED_FIGURES}
+    compared = [measure for measure in COMPARED_FIGURES if _can_show(tested[measure])]
     differences = (_difference(measure, tested[measure]) for measure in compared)
     return HostComparison(
         trials=dict(sorted(counts.items())),
@@ -115,13 +115,13 @@ def _can_show(strata: Sequence[_Stratum]) -> bool:
         // prod(factorial(number) for number in Counter(host for host, _ in stratum).values())
         for stratum in strata
     )
-    return 2 / orders <= SIGNIFICANCE / len(MEASURES)
+    return 2 / orders <= SIGNIFICANCE / len(COMPARED_FIGURES)
 
 
 def _difference(measure: _Measure, strata: Sequence[_Stratum]) -> HostDifference | None:
     """Return how two hosts differ in a measure, if that is significant."""
     p_value, mean_ranks = _test(strata)
-    if p_value > SIGNIFICANCE / len(MEASURES):
+    if p_value > SIGNIFICANCE / len(COMPARED_FIGURES):
         return None
     lower, *_, higher = sorted(mean_ranks, key=lambda host: mean_ranks[host])
     ratios = [
@@ -166,7 +166,7 @@ def _test(strata: Sequence[_Stratum]) -> tuple[float, dict[str, float]]:
 
 def host_sentences(found: HostComparison) -> Iterator[str]:
     """Yield what a reader must know of the hosts, one sentence each without a period."""
-    words = {measure.name: measure.words for measure in MEASURES}
+    words = {measure.name: measure.words for measure in COMPARED_FIGURES}
     ran = format_list([f"{host} ran {number}" for host, number in found.trials.items()])
     yield (
         f"hosts: {ran} trials; {found.shared_cells} of {format_count(found.cells, 'cell')} ran on "

@@ -70,7 +70,7 @@ _TEXTS_IF_NOT_GUARANTEED: Final = {
     False: "not guaranteed: not observed",
     None: "not guaranteed: not measurable",
 }
-_AVAILABLE: Final = {True: "no", False: "yes", None: "not measured"}
+_AVAILABLE: Final = {True: "no", False: "yes", None: "cannot tell"}
 """Whether partitions were available during the fault, by `Judgement.violation_seen`."""
 
 
@@ -90,7 +90,7 @@ def _legend_of_guarantees() -> str:
     of_time = [guarantee.words for guarantee in general if guarantee.of_time]
     heads, done = ", ".join(w.head for w in of_time), ", and ".join(w.legend for w in of_time)
     legends = [_head_legend(guarantee) for guarantee in general if not guarantee.of_time]
-    legends.append(f"{heads}: {done}, during the fault (yes, no, {NOT_MEASURABLE} not measured)")
+    legends.append(f"{heads}: {done}, during the fault (yes, no, {NOT_MEASURABLE} cannot tell)")
     return "  ".join(legends)
 
 

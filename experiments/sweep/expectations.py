@@ -13,7 +13,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
-from ackbench.experiments.ledger.quantities import MEASURES, QuantityUnit
+from ackbench.experiments.ledger.quantities import PLACES_BY_NAME, QuantityUnit
 from ackbench.experiments.ledger.result_terms import QUANTILES, LatencyKind
 from ackbench.experiments.ledger.trial_manifest import Cell, Frozen, Scalar
 from ackbench.experiments.sweep.cell_names import setting_text
@@ -24,7 +24,7 @@ LATENCIES: Final[Mapping[str, tuple[LatencyKind, str]]] = {
     for quantile in QUANTILES
 }
 """The quantiles of latencies of a trial, by name: `ack_p99_ms`."""
-EXPECTABLE: Final = (*MEASURES, *LATENCIES)
+EXPECTABLE: Final = (*PLACES_BY_NAME, *LATENCIES)
 """The measures that have bounds: the columns of `ackbench.Sweep.trials`, without those of a bound
 of an interval."""
 
@@ -41,7 +41,7 @@ _COUNTED: Final = frozenset(
 
 def unit_of(measure: str) -> QuantityUnit:
     """Return the unit of one of `EXPECTABLE`."""
-    return QuantityUnit.MS if measure in LATENCIES else MEASURES[measure][0].quantity.unit
+    return QuantityUnit.MS if measure in LATENCIES else PLACES_BY_NAME[measure][0].quantity.unit
 
 
 def is_count(measure: str) -> bool:

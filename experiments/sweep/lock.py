@@ -48,7 +48,7 @@ class RunRecord(BaseModel):
     machine: MachineIdentity
     """Where the processes run."""
     runner: ProcessIdentity | None = None
-    """The child of a command that runs the DAG, once it was started."""
+    """The child of a command that runs the steps, once it was started."""
     dag_run: str | None = None
     """The DAG run whose task it is; `None`: a command runs the sweep."""
     scheduler: ProcessIdentity | None = None
@@ -127,7 +127,7 @@ class SweepLock:
         self._release()
 
     def note_runner(self, runner: ProcessIdentity) -> None:
-        """Record the process that runs the DAG."""
+        """Record the process that runs the steps."""
         self._record = self._record.model_copy(update={"runner": runner})
         replace_file(self._path, self._record.model_dump_json(), durable=False)
 

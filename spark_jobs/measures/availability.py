@@ -449,8 +449,9 @@ class AvailabilityMeasure(Measure):
     ) -> int | None:
         """Return the producers' longest gap over all partitions.
 
-        If nothing was acknowledged, the entire trial counts, without the time in which every
-        producer was stalled; without attempts, there is no gap (None).
+        If nothing was acknowledged, the entire load counts, until the last record was settled,
+        without the time in which every producer was stalled; without attempts, there is no gap
+        (None).
         """
         of_producers = [gap for gap in gaps if gap["side"] == Side.PRODUCER]
         if self.attempts and not any(gap["records"] for gap in of_producers):

@@ -211,10 +211,9 @@ _Observed = tuple[str, tuple[float, float] | None]
 
 
 def _availability(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> _Observed:
-    if judgement.violation_seen is None:
-        return "not measured", None
     spread: MedianAndMax | None = getattr(cell, guarantee.figure)
-    until = "until healed" if judgement.violation_seen else ""
+    ends = {True: "until healed", False: "", None: "cannot tell" if spread else "not measured"}
+    until = ends[judgement.violation_seen]
     if not spread:
         return until or "during the fault", None
     lasted = time_text("{}", overloaded=cell.overloaded_trials)
@@ -299,7 +298,7 @@ def _strip(data: ReportData, cells: Sequence[CellResult]) -> Strip | None:
         _points(manifest, rows, scale),
         _fault(manifest, first, scale, width),
         f"Acknowledged records over {(last - first + 1) * TIMELINE_SLOT_NS / _NS_PER_S:.0f} s; "
-        f"the outage is {_duration(gap_ms)}.",
+        f"the outage of this trial is {_duration(gap_ms)}.",
     )
 
 

@@ -95,6 +95,7 @@ ATOMICITY: Final = Guarantee(
             else "showed records that were not committed"
         ),
     ),
+    in_controls="violations of atomicity",
     control=PositiveControl(
         result="positive_control_torn", must="tear transactions", shows="a torn transaction"
     ),

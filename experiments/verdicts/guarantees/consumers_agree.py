@@ -153,6 +153,7 @@ CONSUMERS_AGREE: Final = Guarantee(
             "another one was received"
         ),
     ),
+    in_controls="received in conflict",
     always_measured=True,
     anomaly=Anomaly.READ_CONFLICT,
 )

@@ -159,6 +159,7 @@ NO_DUPLICATES: Final = Guarantee(
         never="duplicated no record",
         worst=lambda trial: f"had up to {format_count(trial.duplicates, 'duplicate')}",
     ),
+    in_controls="duplicates",
     amount="duplicates",
     anomaly=Anomaly.DUPLICATED,
     shown_by=("leader-pause",),

@@ -103,6 +103,9 @@ class Guarantee:
     """`True` if a terminal that is too narrow for all columns shows it."""
     always_in_matrix: bool = False
     """`True` if the page's matrix has its column even if its opposite was not observed."""
+    in_controls: str = ""
+    """What its violations are called in a trial without a fault, where the harness is at fault;
+    empty: there may be some."""
     control: PositiveControl | None = None
     always_measured: bool = False
     """`True` if every sweep measures it and none is about it: the self-test shows the power."""

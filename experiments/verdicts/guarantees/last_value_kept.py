@@ -96,5 +96,6 @@ LAST_VALUE_KEPT: Final = Guarantee(
             f"lost the last values of up to {format_count(trial.lost_values, 'key')}"
         ),
     ),
+    in_controls="lost",
     anomaly=Anomaly.VALUE_LOST,
 )

@@ -203,6 +203,7 @@ NO_ACKED_LOSS: Final = Guarantee(
             f"lost up to {trial.lost[0]:,} of {trial.acked or 0:,} acknowledged records"
         ),
     ),
+    in_controls="lost",
     control=PositiveControl(
         result="positive_control_lost",
         must="lose records",

@@ -48,6 +48,7 @@ NO_READ_LOSS: Final = Guarantee(
             f"lost up to {format_count(trial.lost_reads, 'record')} that a consumer had received"
         ),
     ),
+    in_controls="received and lost",
     always_measured=True,
     anomaly=Anomaly.READ_LOST,
 )

@@ -69,7 +69,7 @@ def test_a_control_without_anomalies_is_clean(says: Says) -> None:
                     **{**dict.fromkeys(TransactionCounts.model_fields, 0), "torn": 5}
                 )
             },
-            "5 partly visible transactions",
+            "5 violations of atomicity",
         ),
         (
             {
@@ -77,7 +77,7 @@ def test_a_control_without_anomalies_is_clean(says: Says) -> None:
                     **{**dict.fromkeys(TransactionCounts.model_fields, 0), "aborted_visible": 6}
                 )
             },
-            "6 visible records of uncommitted transactions",
+            "6 violations of atomicity",
         ),
     ],
 )

@@ -5,7 +5,7 @@ from support.builders.hosts import hosted_sweep, hosted_trial
 from support.golden_files import Says
 from support.tiers import examples
 
-from ackbench.experiments.results.hosts import MEASURES, compare_hosts, host_sentences
+from ackbench.experiments.results.hosts import COMPARED_FIGURES, compare_hosts, host_sentences
 
 SWEEPS = examples(300)
 
@@ -68,7 +68,7 @@ def test_a_measure_without_enough_values_is_not_compared() -> None:
     trials = [hosted_trial(n, "1", "ab"[n % 2], (5.0 + n, 9.0 + n)) for n in range(20)]
     found = compare_hosts(trials)
     assert found is not None
-    assert found.compared == tuple(measure.name for measure in MEASURES[:2])
+    assert found.compared == tuple(measure.name for measure in COMPARED_FIGURES[:2])
 
 
 def test_two_repeats_of_one_cell_cannot_show_a_difference() -> None:
