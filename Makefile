@@ -10,8 +10,8 @@ SHELL := /bin/bash
 # tests: 18 s of CPU to collect them instead of 10 s.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup bench test test-all check types rules tour faults soak hostile external executors \
-  provider perf pictures extents tables sbom audit mutants powerloss ci-jobs gates pod-template image image-test \
-  lock clean
+  provider perf pictures extents tables sbom audit mutants powerloss ci-jobs gates \
+  pod-template image image-test lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
