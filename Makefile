@@ -10,7 +10,8 @@ SHELL := /bin/bash
 # tests: 18 s of CPU to collect them instead of 10 s.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup bench test test-all check types rules tour faults soak hostile external executors \
-  provider perf pictures extents tables sbom audit mutants powerloss ci-jobs pod-template lock clean
+  provider perf pictures extents tables sbom audit mutants powerloss ci-jobs gates \
+  pod-template image image-test lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -93,6 +94,15 @@ ci-jobs: setup ## lint docs/ci/ and read our JUnit files with programs of others
 
 pod-template: setup ## compare the pod template with the schema of Kubernetes' API (registry)
 	@$(BIN)/python tests/supply_chain/pod_template.py
+
+gates: setup ## run the action and the component of docs/ci/ as their runners would (registry)
+	@$(BIN)/python tests/supply_chain/gates.py $(GATE)
+
+image: setup ## build the OCI images (mmdebstrap and podman); SOURCE=address of the repository
+	@$(BIN)/python -m ackbench.infra.image.build --source "$(SOURCE)"
+
+image-test: setup ## run the images: check, a sweep of one cell, rights, size (podman)
+	@$(BIN)/pytest tests/image
 
 clean: ## remove what killed runs left behind; sealed trials are kept
 	@$(BIN)/ackbench clean

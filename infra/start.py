@@ -5,6 +5,7 @@ This module imports only the standard library: it is imported before the machine
 
 from __future__ import annotations
 
+import re
 import sys
 
 OLDEST, NEWEST = (3, 11), (3, 13)
@@ -42,6 +43,22 @@ def unsupported(system: str, machine: str, python: tuple[int, ...]) -> str | Non
         return f"the system {system} is not supported; allowed: linux"
     if machine not in ARCHITECTURES:
         return f"the architecture {machine} is not supported; allowed: {' or '.join(ARCHITECTURES)}"
+    return None
+
+
+def missing_library(error: BaseException) -> str | None:
+    """Return the system's library that a package could not be imported without; `None`: none.
+
+    Small images have no `libstdc++.so.6`. A package raises its own error from the loader's.
+    """
+    cause: BaseException | None = error
+    seen: list[BaseException] = []
+    while cause is not None and cause not in seen:
+        seen.append(cause)
+        found = re.match(r"(\S+\.so\S*): cannot open shared object file", str(cause))
+        if isinstance(cause, ImportError) and found:
+            return found[1]
+        cause = cause.__cause__ or cause.__context__
     return None
 
 

@@ -29,7 +29,12 @@ from ackbench.infra.machine.home import (
     keep_files_private,
 )
 from ackbench.infra.machine.paths import machine_error_of, require_writable_file, user_path
-from ackbench.infra.start import CLUSTER_PACKAGES, READ_PACKAGES, RUN_PACKAGES
+from ackbench.infra.start import (
+    CLUSTER_PACKAGES,
+    READ_PACKAGES,
+    RUN_PACKAGES,
+    missing_library,
+)
 
 if TYPE_CHECKING:
     from ackbench.experiments.trial.clients.programs.dialect import Role
@@ -108,14 +113,10 @@ class OneLineErrors(click.Group):
             sys.exit(_print_error("interrupted", INTERRUPTED))
         except AckbenchError as error:
             sys.exit(_print_error(str(error), error.exit_code))
-        except ModuleNotFoundError as error:
-            package = (error.name or "").partition(".")[0]
-            if package not in {*READ_PACKAGES, *RUN_PACKAGES}:
+        except ImportError as error:
+            text = _missing_part(error, given)
+            if text is None:
                 raise
-            text = (
-                f"this needs the package {package}, which this installation does not have: "
-                f"{_installs(package, given)} installs it"
-            )
             sys.exit(_print_error(text, MachineError.exit_code))
         except OSError as error:
             from ackbench.infra.machine.resources import full_disk
@@ -152,6 +153,25 @@ class OneLineErrors(click.Group):
                 f"no command {shorten(args[0])}; {f'{about}; ' if about else ''}nearest: {nearest}",
                 ctx,
             ) from error
+
+
+def _missing_part(error: ImportError, arguments: Sequence[str]) -> str | None:
+    """Return what must be installed, a package or a library of the system; `None`: neither."""
+    if library := missing_library(error):
+        return (
+            f"the library {library} of the system is missing, which a package needs: install it, "
+            "for example with `apt-get install libstdc++6`"
+        )
+    package = (error.name or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or package not in {
+        *READ_PACKAGES,
+        *RUN_PACKAGES,
+    }:
+        return None
+    return (
+        f"this needs the package {package}, which this installation does not have: "
+        f"{_installs(package, arguments)} installs it"
+    )
 
 
 def _without_help(arguments: list[str]) -> list[str]:

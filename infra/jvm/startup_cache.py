@@ -133,9 +133,13 @@ def _recording(partial: Path) -> Path:
 
 
 def _stamp(path: Path) -> str:
-    """Return what the JVM validates a cache with: a file's path, size and modification time."""
+    """Return what the JVM validates a cache with: a file's path, size and modification time.
+
+    The time is in entire seconds, as the JVM compares it: archives of container images keep no
+    more, and an unpacked image would have no valid cache.
+    """
     try:
         status = path.stat()
     except FileNotFoundError:
         return f"{path} is missing"
-    return f"{path} {status.st_size} {status.st_mtime_ns}"
+    return f"{path} {status.st_size} {int(status.st_mtime)}"

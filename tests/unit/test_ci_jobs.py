@@ -14,7 +14,10 @@ import yaml
 from ackbench.experiments.commands.cli import cli
 from ackbench.infra.machine.home import REPOSITORY
 
-JOBS: Final = sorted((REPOSITORY / "docs" / "ci").glob("*.yml"))
+CI: Final = REPOSITORY / "docs" / "ci"
+JOBS: Final = sorted(CI.glob("*.yml"))
+ACTION: Final = CI / "action" / "action.yml"
+COMPONENT: Final = CI / "gitlab" / "templates" / "gate.yml"
 
 
 def scripts(node: Any) -> list[str]:
@@ -58,6 +61,53 @@ def test_a_job_calls_ackbench_with_options_that_it_has(
 def test_a_job_installs_this_version(path: Path) -> None:
     """A copied job would otherwise look for a wheel that does not exist."""
     assert re.findall(r"ackbench-([\d.]+)-py3", path.read_text()) == [version("ackbench")]
+
+
+def action() -> dict[str, Any]:
+    """Return the action."""
+    found: dict[str, Any] = yaml.safe_load(ACTION.read_text())
+    return found
+
+
+def component() -> list[dict[str, Any]]:
+    """Return the header of the component, and its jobs."""
+    return list(yaml.safe_load_all(COMPONENT.read_text()))
+
+
+def test_the_action_and_the_component_have_the_same_inputs_and_defaults() -> None:
+    """Whoever knows one knows the other; what only one system has is not shared."""
+    of_action, of_component = action()["inputs"], component()[0]["spec"]["inputs"]
+    both = of_action.keys() & of_component.keys() - {"package"}
+    differing = [name for name in both if of_action[name] != of_component[name]]
+    assert differing == []
+    assert of_action.keys() - both == {"base", "package", "artifact"}
+    assert of_component.keys() - both == {"changes", "package", "image", "stage"}
+
+
+def test_the_action_and_the_component_call_ackbench_with_options_that_it_has() -> None:
+    """What they pass on from their inputs is checked by the command line."""
+    for text in (scripts(action()), scripts(component())):
+        lines = "\n".join(text).replace("\\\n", " ").splitlines()
+        found = {}
+        for line in lines:
+            if call := re.search(r"ackbench\"? (check|run|setup)\b(.*)", line):
+                found[call[1]] = set(re.findall(r"(?<=\s)--[a-z-]+", call[2]))
+        known = {
+            name: {option for one in cli.commands[name].params for option in one.opts}
+            for name in found
+        }
+        assert {name: options - known[name] for name, options in found.items()} == {
+            "check": set(),
+            "setup": set(),
+            "run": set(),
+        }
+
+
+def test_no_text_of_a_user_is_part_of_a_script() -> None:
+    """It would be run: inputs reach a script as variables."""
+    texts = [*scripts(action()), *scripts(component())]
+    assert texts
+    assert [text for text in texts if "${{" in text or "$[[" in text] == []
 
 
 def test_there_is_a_job_for_both_systems() -> None:

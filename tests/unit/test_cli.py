@@ -244,6 +244,25 @@ def test_a_full_disk_is_reported_in_one_line(
     assert f"'page.html'; the disk of {home.root} is full" in error
 
 
+def test_a_library_that_the_system_lacks_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """NumPy wraps the loader's error in one of 30 lines, whose last is no help."""
+
+    @click.group(cls=OneLineErrors)
+    def program() -> None:
+        pass
+
+    @program.command()
+    def load() -> None:
+        loader = ImportError("libstdc++.so.6: cannot open shared object file: No such file")
+        raise ImportError("IMPORTANT: PLEASE READ THIS\n\n...") from loader
+
+    with pytest.raises(SystemExit) as ended:
+        program(["load"])
+    error = capsys.readouterr().err
+    assert (ended.value.code, error.count("\n")) == (2, 1)
+    assert "libstdc++.so.6 of the system is missing" in error
+
+
 def test_a_broken_file_is_rejected_with_its_name_and_line(tmp_path: Path, home: Home) -> None:
     """There is no traceback, and no folder is created."""
     (tmp_path / "mine.yaml").write_text("name: mine\naxes: [")

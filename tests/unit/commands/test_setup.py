@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import ackbench
+from support.needed_programs import skip_without
 
 from ackbench.experiments.commands import setup
 from ackbench.experiments.commands.setup import COMPILED_MODULES
@@ -147,6 +148,25 @@ def test_each_step_says_its_place_and_how_long_it_took() -> None:
     assert setup._made(lambda say: say("fetching"), lines.append)
     assert not setup._made(lambda _: None, lines.append)
     assert lines == ["fetching", "done (0 s)"]
+
+
+@pytest.mark.root
+def test_a_disk_without_space_for_the_set_up_is_named_before_anything_is_made(
+    tmp_path: Path,
+) -> None:
+    """A JVM that has no space for its start-up cache says nothing; it was waited for in vain."""
+    skip_without("mount", "umount")
+    mount = f"mount -t tmpfs -o size=70m tmpfs {shlex.quote(str(tmp_path))}"
+    ran = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", f"{mount} && {sys.executable} -m ackbench setup"],
+        env={**os.environ, "ACKBENCH_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1), ran.stderr
+    assert f"the disk of {tmp_path}/home has 73 MB free, the set-up takes up to " in ran.stderr
 
 
 @pytest.mark.further

@@ -1,5 +1,6 @@
 """Tests of start-up caches: their file names, training and options."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,18 @@ def test_jars_and_flags_determine_the_file(tmp_path: Path) -> None:
     assert startup_cache(tmp_path, "broker", [jar], ["-Xmx512m"]).file != first.file
     jar.write_bytes(b"22")
     assert startup_cache(tmp_path, "broker", [jar], ["-Xmx256m"]).file != first.file
+
+
+def test_a_jar_from_the_archive_of_an_image_has_the_same_cache(tmp_path: Path) -> None:
+    """Archives keep the entire seconds of a file's time, and the JVM compares these."""
+    jar = tmp_path / "a.jar"
+    jar.write_bytes(b"1")
+    os.utime(jar, ns=(0, 1_700_000_000_123_456_789))
+    first = startup_cache(tmp_path, "broker", [jar], [])
+    os.utime(jar, ns=(0, 1_700_000_000_000_000_000))
+    assert startup_cache(tmp_path, "broker", [jar], []) == first
+    os.utime(jar, ns=(0, 1_700_000_001_000_000_000))
+    assert startup_cache(tmp_path, "broker", [jar], []) != first
 
 
 def test_cache_is_used_after_training_and_replaces_outdated_ones(tmp_path: Path) -> None:
