@@ -155,9 +155,7 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
-def failing_in_one_line(
-    run: Callable[_Arguments, _Result],
-) -> Callable[_Arguments, _Result]:
+def failing_in_one_line(run: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """Return a task whose expected errors are one line of its log, not a traceback.
 
     Airflow logs the traceback of an exception, and one line for `SystemExit`; either fails the

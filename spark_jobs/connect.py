@@ -25,18 +25,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from ackbench.spark_jobs.application import Application
-from ackbench.spark_jobs.configuration import (
-    ContextRequest,
-    SparkSetupError,
-    check_master,
-)
+from ackbench.spark_jobs.configuration import ContextRequest, SparkSetupError, check_master
 from ackbench.spark_jobs.distribution import MeasuredTrials, merged_outcomes, unit_pieces
-from ackbench.spark_jobs.executors import (
-    explain_failure,
-    job_failure,
-    last_error,
-    write_package,
-)
+from ackbench.spark_jobs.executors import explain_failure, job_failure, last_error, write_package
 from ackbench.spark_jobs.io.ledgers import Ledgers
 from ackbench.spark_jobs.io.transport import Piece
 from ackbench.spark_jobs.io.units import split

@@ -20,12 +20,7 @@ from ackbench.experiments.results.checkup.fixing import changes_of, fixed
 from ackbench.experiments.results.checkup.own_names import named_changes
 from ackbench.experiments.results.checkup.policy import broken_rules, read_policy
 from ackbench.experiments.results.checkup.seen import seen_trials, stored_trials
-from ackbench.experiments.results.checkup.text import (
-    ANSWERED,
-    as_document,
-    report_lines,
-    wrapped,
-)
+from ackbench.experiments.results.checkup.text import ANSWERED, as_document, report_lines, wrapped
 from ackbench.experiments.trial.faults import FAULTS
 from ackbench.experiments.verdicts.guarantees import Guarantee, guarantee_named
 from ackbench.infra.errors import InputError
@@ -36,10 +31,7 @@ _PIPED_COLUMNS: Final = 100
 
 
 def cluster_of(
-    servers: str | None,
-    topic: str | None,
-    command_config: str | None,
-    excluded: Mapping[str, bool],
+    servers: str | None, topic: str | None, command_config: str | None, excluded: Mapping[str, bool]
 ) -> ReportedCluster | None:
     """Return what a running cluster reports; `None`: none is named.
 

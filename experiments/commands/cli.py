@@ -29,12 +29,7 @@ from ackbench.infra.machine.home import (
     keep_files_private,
 )
 from ackbench.infra.machine.paths import machine_error_of, require_writable_file, user_path
-from ackbench.infra.start import (
-    CLUSTER_PACKAGES,
-    READ_PACKAGES,
-    RUN_PACKAGES,
-    missing_library,
-)
+from ackbench.infra.start import CLUSTER_PACKAGES, READ_PACKAGES, RUN_PACKAGES, missing_library
 
 if TYPE_CHECKING:
     from ackbench.experiments.trial.clients.programs.dialect import Role
@@ -163,10 +158,7 @@ def _missing_part(error: ImportError, arguments: Sequence[str]) -> str | None:
             "for example with `apt-get install libstdc++6`"
         )
     package = (error.name or "").partition(".")[0]
-    if not isinstance(error, ModuleNotFoundError) or package not in {
-        *READ_PACKAGES,
-        *RUN_PACKAGES,
-    }:
+    if not isinstance(error, ModuleNotFoundError) or package not in {*READ_PACKAGES, *RUN_PACKAGES}:
         return None
     return (
         f"this needs the package {package}, which this installation does not have: "
@@ -515,11 +507,7 @@ Examples:
     help="Also write the answers as Markdown chapters.",
 )
 def tour(
-    lessons: str | None,
-    repeats: int | None,
-    quick: bool,
-    resume: str | None,
-    chapters: Path | None,
+    lessons: str | None, repeats: int | None, quick: bool, resume: str | None, chapters: Path | None
 ) -> int:
     """Test the lessons' claims one after the other and make one page of the answers.
 
@@ -593,13 +581,7 @@ def reproduce(
         command.moment_of(end, "--to", ahead) if end else None,
     )
     return command.reproduce(
-        files,
-        window,
-        zone=ahead,
-        topics=topics,
-        guarantee=guarantee,
-        out=out,
-        in_full=in_full,
+        files, window, zone=ahead, topics=topics, guarantee=guarantee, out=out, in_full=in_full
     )
 
 
@@ -887,9 +869,7 @@ def report(sweep: str | None, fail_on: tuple[str, ...]) -> int:
 
 
 @cli.group(
-    "client",
-    no_args_is_help=False,
-    short_help="Check a program that is to be tested as a client.",
+    "client", no_args_is_help=False, short_help="Check a program that is to be tested as a client."
 )
 def client() -> None:
     """Work with programs that are clients under test (docs/clients.md)."""
@@ -991,12 +971,7 @@ Examples:
     help="With --by: also each pair of cells, with intervals and tests.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/compare.md).")
-@click.option(
-    "--html",
-    type=_OUTPUT,
-    metavar="FILE",
-    help="Also write a page.",
-)
+@click.option("--html", type=_OUTPUT, metavar="FILE", help="Also write a page.")
 @click.option("--junit", type=_OUTPUT, metavar="FILE", help="Also write JUnit's XML.")
 @click.option("--markdown", type=_OUTPUT, metavar="FILE", help="Also write a job summary.")
 @click.option(
@@ -1047,15 +1022,7 @@ def compare(
     files = ResultFiles(junit=junit, markdown=markdown)
     if (b is None) != (axis is None):
         return command.compare_results(
-            home,
-            a,
-            b,
-            axis,
-            gate=gate,
-            as_json=as_json,
-            html=html,
-            files=files,
-            in_full=in_full,
+            home, a, b, axis, gate=gate, as_json=as_json, html=html, files=files, in_full=in_full
         )
     raise click.UsageError(
         f"give {'only one of' if b else 'either'} a second sweep {'and' if b else 'or'} --by AXIS"
@@ -1253,16 +1220,10 @@ def cluster(
 
 @cli.command(short_help="Start the pages of Airflow and MLflow.")
 @click.option(
-    "--airflow-port",
-    type=click.IntRange(1, 65535),
-    metavar="PORT",
-    help="Port of Airflow's page.",
+    "--airflow-port", type=click.IntRange(1, 65535), metavar="PORT", help="Port of Airflow's page."
 )
 @click.option(
-    "--mlflow-port",
-    type=click.IntRange(1, 65535),
-    metavar="PORT",
-    help="Port of MLflow's page.",
+    "--mlflow-port", type=click.IntRange(1, 65535), metavar="PORT", help="Port of MLflow's page."
 )
 @click.option(
     "--experiments",

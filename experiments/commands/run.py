@@ -332,11 +332,7 @@ def run_in_child(
 
     plan, log = sweep.plan(), log_of(home, sweep)
     progress = ProgressReader(sweep, plan)
-    with (
-        _held_home(home, sweep) as held,
-        Interrupts() as interrupts,
-        progress_display() as display,
-    ):
+    with _held_home(home, sweep) as held, Interrupts() as interrupts, progress_display() as display:
         display.print_line(_announcement(sweep, plan))
         with live_page(home, sweep, live, display.print_line) as check_page:
             run = RunProcess(runner_command(sweep.sweep_id), airflow_environment(home), log)

@@ -11,12 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.quantities import (
-    TRIAL_PLACES,
-    Place,
-    QuantitySource,
-    QuantityUnit,
-)
+from ackbench.experiments.ledger.quantities import TRIAL_PLACES, Place, QuantitySource, QuantityUnit
 from ackbench.experiments.ledger.schema import count, nullable, required, text
 
 # Consumer groups.

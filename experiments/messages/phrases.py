@@ -91,11 +91,7 @@ def wrap_line(line: str, columns: int, indent: str = "") -> list[str]:
         indent: of the further lines.
     """
     return textwrap.wrap(
-        line,
-        columns,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
+        line, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     ) or [""]
 
 

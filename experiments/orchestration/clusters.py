@@ -88,9 +88,7 @@ def assign_cluster(home: Home, trial: TrialSpec, holder_grace_s: float) -> Assig
         return AssignedCluster(
             _external_cluster(home, trial.sweep_id, trial.cluster, relayed=relayed, faults=faults),
             ClusterAssignment(
-                cluster=access.addresses,
-                made=False,
-                why="it is an external cluster",
+                cluster=access.addresses, made=False, why="it is an external cluster"
             ),
         )
     folders = cluster_folders(home, trial.sweep_id)

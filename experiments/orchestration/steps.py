@@ -15,10 +15,7 @@ from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.messages.errors import LedgerError, NotPublished, TrialFailed
 from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.orchestration import task_log
-from ackbench.experiments.orchestration.permission import (
-    provide_references,
-    provide_references_of,
-)
+from ackbench.experiments.orchestration.permission import provide_references, provide_references_of
 from ackbench.experiments.orchestration.step_context import (
     SweepRun,
     begin_step,

@@ -53,13 +53,7 @@ LOAD_SCOPES: Final[Mapping[Scope, AbstractSet[str]]] = MappingProxyType(
 )
 """The sections of the load, with their settings."""
 
-STRUCTURE_AXES: Final = (
-    "replication.factor",
-    "partitions",
-    "fault",
-    *CLUSTER_AXES,
-    *CLIENT_AXES,
-)
+STRUCTURE_AXES: Final = ("replication.factor", "partitions", "fault", *CLUSTER_AXES, *CLIENT_AXES)
 """Axes that are neither properties of Kafka nor of librdkafka."""
 
 SET_BY_ACKBENCH: Final = {

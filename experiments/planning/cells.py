@@ -262,10 +262,7 @@ def replace_axis(
 
 
 def _without(
-    whole: CrossProduct,
-    taken: Sequence[CrossProduct],
-    axis: str,
-    is_tuning: Callable[[str], bool],
+    whole: CrossProduct, taken: Sequence[CrossProduct], axis: str, is_tuning: Callable[[str], bool]
 ) -> list[CrossProduct]:
     """Return the products of the cells of a product that none of others has."""
     parts = [whole]

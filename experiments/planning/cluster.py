@@ -9,11 +9,7 @@ from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.planning.experiment import Experiment
-from ackbench.experiments.planning.properties import (
-    FEATURES,
-    KafkaProperties,
-    nearest_properties,
-)
+from ackbench.experiments.planning.properties import FEATURES, KafkaProperties, nearest_properties
 from ackbench.experiments.sweep.plan import ClusterNeed
 from ackbench.infra.errors import InputError
 from ackbench.infra.kafka.spec import Coordination

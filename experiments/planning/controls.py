@@ -253,9 +253,7 @@ class _ControlBuilder:
             if place == MIN_ISR or (place == CLEANUP and CLEANUP.name in settings.topic)
         }
         changed = replace(
-            settings,
-            topic={**settings.topic, **of_topic},
-            workload=_prolong(settings, fault),
+            settings, topic={**settings.topic, **of_topic}, workload=_prolong(settings, fault)
         )
         return with_fault(changed, fault)
 

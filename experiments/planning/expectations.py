@@ -96,10 +96,7 @@ def _bound(name: str, written: Any) -> tuple[Relation, bool | int | float]:
 
 
 def _where(
-    where: Any,
-    cells: Sequence[Cell],
-    places: Mapping[str, SettingPlace],
-    known: KnownNames,
+    where: Any, cells: Sequence[Cell], places: Mapping[str, SettingPlace], known: KnownNames
 ) -> dict[str, tuple[Scalar, ...]]:
     if not isinstance(where, Mapping):
         raise ExperimentError(

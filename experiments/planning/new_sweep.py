@@ -173,10 +173,7 @@ def _refuse_programs(experiment: Experiment, source: str) -> None:
 
 
 def new_sweep(
-    home: Home,
-    name_or_file: str,
-    overrides: Overrides | None = None,
-    notify: Notify | None = None,
+    home: Home, name_or_file: str, overrides: Overrides | None = None, notify: Notify | None = None
 ) -> SweepFolder:
     """Plan a sweep and write its folder: `experiment.yaml` as resolved, and `plan.json`.
 

@@ -142,10 +142,7 @@ def _is_tuning(axis: str, known: KnownNames) -> bool:
 
 
 def _check_values(
-    experiment: Experiment,
-    place: SettingPlace,
-    values: tuple[Scalar, ...],
-    known: KnownNames,
+    experiment: Experiment, place: SettingPlace, values: tuple[Scalar, ...], known: KnownNames
 ) -> None:
     for value in values:
         if place.scope in PROPERTY_SCOPES:

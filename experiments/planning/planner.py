@@ -32,10 +32,7 @@ from ackbench.experiments.planning.expectations import expectations
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.external_cluster import check_cluster_access
 from ackbench.experiments.planning.faults import fault_parameters
-from ackbench.experiments.planning.settings import (
-    check_property_value,
-    resolve_settings,
-)
+from ackbench.experiments.planning.settings import check_property_value, resolve_settings
 from ackbench.experiments.sweep.cell_names import cell_label
 from ackbench.experiments.sweep.plan import ClusterNeed, Plan, RefusedCell, TrialSpec, check_claim
 

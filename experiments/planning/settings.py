@@ -267,11 +267,7 @@ def property_text(value: Scalar) -> str:
 
 
 def check_property_value(
-    place: SettingPlace,
-    value: Scalar,
-    known: KnownNames,
-    *,
-    allow_code: bool,
+    place: SettingPlace, value: Scalar, known: KnownNames, *, allow_code: bool
 ) -> None:
     """Check a property's value on its own, without the other settings of a cell.
 

@@ -184,10 +184,7 @@ def _member_commit_problems(
 
 
 def _program_member_problems(
-    client: ClientChoice,
-    place: str,
-    section: GroupMembers | Copiers,
-    consumer: Mapping[str, str],
+    client: ClientChoice, place: str, section: GroupMembers | Copiers, consumer: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield what a program does not do: it commits what it has reported, or its client does."""
     kind, traits = client.kind, traits_of(client.kind)

@@ -10,11 +10,7 @@ from functools import lru_cache, reduce
 from operator import add
 from typing import Any, Final
 
-from ackbench.experiments.ledger.quantities import (
-    CELL_FIELDS,
-    QuantitySource,
-    values_of,
-)
+from ackbench.experiments.ledger.quantities import CELL_FIELDS, QuantitySource, values_of
 from ackbench.experiments.ledger.result_terms import QUANTILES, LatencyKind
 from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, Cell, Status
 from ackbench.experiments.results.models import (

@@ -10,11 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.planning.properties import (
-    KafkaProperties,
-    defaults_of,
-    kafka_properties,
-)
+from ackbench.experiments.planning.properties import KafkaProperties, defaults_of, kafka_properties
 from ackbench.experiments.results.models import ChangedSetting
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice

@@ -25,9 +25,7 @@ from ackbench.experiments.sweep.expectations import LATENCIES, Expectation, is_c
 
 
 def expectation_results(
-    expectations: Sequence[Expectation],
-    cells: Sequence[CellResult],
-    trials: Sequence[TrialResult],
+    expectations: Sequence[Expectation], cells: Sequence[CellResult], trials: Sequence[TrialResult]
 ) -> Iterator[ExpectationResult]:
     """Yield what trials show of each expectation, in each of the experiment's own cells.
 

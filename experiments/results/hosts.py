@@ -48,9 +48,7 @@ COMPARED_FIGURES: Final = (
     ),
     _Measure("unavailable_ms", "the outage", lambda trial: trial.unavailable_ms),
     _Measure(
-        "throughput_records_per_s",
-        "throughput",
-        lambda trial: trial.throughput_records_per_s,
+        "throughput_records_per_s", "throughput", lambda trial: trial.throughput_records_per_s
     ),
 )
 

@@ -53,10 +53,7 @@ def _client(version: str) -> str:
 def _nodes(need: ClusterNeed) -> str:
     if not need.traits.planned:
         return "an external cluster"
-    others = (
-        (need.controllers, "dedicated controller"),
-        (need.zookeepers, "ZooKeeper server"),
-    )
+    others = ((need.controllers, "dedicated controller"), (need.zookeepers, "ZooKeeper server"))
     return format_list(
         [format_count(need.nodes, "broker")]
         + [format_count(number, noun) for number, noun in others if number]

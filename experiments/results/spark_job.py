@@ -335,10 +335,7 @@ def _end(job: subprocess.Popen[Any]) -> None:
 
 def _environment(home: Home, work: Path, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the job's environment: ackbench's JVM, and no files outside the home folder."""
-    java = {
-        "JAVA_HOME": str(spark_java_home(home.cache)),
-        "TMPDIR": str(work),
-    }
+    java = {"JAVA_HOME": str(spark_java_home(home.cache)), "TMPDIR": str(work)}
     return {**java_environment(inherited), **java}
 
 

@@ -18,12 +18,7 @@ from itertools import combinations
 from ackbench.experiments.ledger.trial_manifest import SET_ASIDE
 from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
-from ackbench.experiments.sweep.cell_names import (
-    FAULT_AXIS,
-    NO_FAULT,
-    cell_sort_key,
-    varying_axes,
-)
+from ackbench.experiments.sweep.cell_names import FAULT_AXIS, NO_FAULT, cell_sort_key, varying_axes
 from ackbench.experiments.sweep.client_kinds import CLIENT_AXIS, VERSION_AXIS
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict, violations_of

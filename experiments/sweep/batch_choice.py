@@ -23,12 +23,7 @@ from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.messages.errors import StorageError
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.sweep.published import storage_errors
-from ackbench.experiments.sweep.trial_lock import (
-    locks_of,
-    read_locks,
-    release_ended,
-    take_lock,
-)
+from ackbench.experiments.sweep.trial_lock import locks_of, read_locks, release_ended, take_lock
 from ackbench.infra.machine.identity import MachineIdentity
 
 BATCHES: Final = "batches"

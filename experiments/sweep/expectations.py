@@ -30,12 +30,7 @@ of an interval."""
 
 
 _COUNTED: Final = frozenset(
-    {
-        QuantityUnit.RECORDS,
-        QuantityUnit.COPIES,
-        QuantityUnit.READS,
-        QuantityUnit.TRANSACTIONS,
-    }
+    {QuantityUnit.RECORDS, QuantityUnit.COPIES, QuantityUnit.READS, QuantityUnit.TRANSACTIONS}
 )
 
 

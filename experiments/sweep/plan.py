@@ -15,14 +15,7 @@ from pydantic.dataclasses import dataclass
 from ackbench.experiments.ledger.moved import lift_cluster
 from ackbench.experiments.ledger.planned import Composition, FaultRequest
 from ackbench.experiments.ledger.terms import LEDGER_VERSION
-from ackbench.experiments.ledger.trial_manifest import (
-    Cell,
-    Frozen,
-    KeyOptions,
-    Label,
-    Role,
-    Scalar,
-)
+from ackbench.experiments.ledger.trial_manifest import Cell, Frozen, KeyOptions, Label, Role, Scalar
 from ackbench.experiments.messages.errors import ExperimentError, LedgerError
 from ackbench.experiments.messages.phrases import format_count, format_list, format_value
 from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind, traits_of

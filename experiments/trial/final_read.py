@@ -234,10 +234,7 @@ class FinalReader:
 
         try:
             wait_until(
-                all_ended,
-                awaiting="every transaction to end",
-                timeout_s=timeout_s,
-                every_s=0.2,
+                all_ended, awaiting="every transaction to end", timeout_s=timeout_s, every_s=0.2
             )
         except WaitTimeout:
             return

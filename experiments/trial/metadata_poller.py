@@ -161,10 +161,7 @@ class MetadataChanges:
         self._unavailable = True
 
     def _note_partition(
-        self,
-        time_ns: tuple[int, int | None],
-        before: PartitionState | None,
-        state: PartitionState,
+        self, time_ns: tuple[int, int | None], before: PartitionState | None, state: PartitionState
     ) -> None:
         if before is None or (before.leader, before.leader_epoch) != (
             state.leader,

@@ -186,11 +186,7 @@ class TrialClients:
 
     def watched_processes(self) -> tuple[WatchedProcess, ...]:
         """Return the processes that the clients run in now; those that have ended as well."""
-        clients: tuple[ClientIdentity, ...] = (
-            *self.producers,
-            self.consumer,
-            *self.groups.members,
-        )
+        clients: tuple[ClientIdentity, ...] = (*self.producers, self.consumer, *self.groups.members)
         return tuple(WatchedProcess(client.name, client.pid, client.is_held) for client in clients)
 
     def begin(self) -> int:

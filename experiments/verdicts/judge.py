@@ -74,11 +74,7 @@ class HarnessCheck(Frozen):
     @property
     def failed(self) -> bool:
         """Whether a control failed. A control that was not measured has not failed."""
-        return False in {
-            self.control_clean,
-            self.positive_control_lost,
-            self.positive_control_torn,
-        }
+        return False in {self.control_clean, self.positive_control_lost, self.positive_control_torn}
 
     def shows_power(self, guarantee: Guarantee) -> bool:
         """Return whether a trial of the sweep showed a violation of this guarantee."""

@@ -458,10 +458,7 @@ def attach(folder: Path, holder_grace_s: float = 0) -> LocalCluster:
     """
     handle = require_own_machine(folder)
     own = ProcessIdentity.own()
-    send_request(
-        folder,
-        LeaseRequest(own.pid, own.start_ticks, holder_grace_s),
-    )
+    send_request(folder, LeaseRequest(own.pid, own.start_ticks, holder_grace_s))
     return LocalCluster(folder, handle)
 
 

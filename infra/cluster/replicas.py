@@ -78,6 +78,5 @@ def _responses(nodes: Sequence[NodeStatus], request: bytes) -> Iterator[bytes]:
         if node.is_broker and node.state == "running"
     )
     return filter(
-        None,
-        (send_kafka_request(address, request, _RESPONSE_TIMEOUT_S) for address in addresses),
+        None, (send_kafka_request(address, request, _RESPONSE_TIMEOUT_S) for address in addresses)
     )

@@ -94,10 +94,7 @@ def _train(cache: Path, spec: ClusterSpec, launch: LaunchSpec) -> None:
         coordination=spec.coordination,
         zookeepers=min(1, spec.zookeepers),
     )
-    with (
-        scratch_folder(cache, TRAINING) as clusters,
-        ExitStack() as trainings,
-    ):
+    with scratch_folder(cache, TRAINING) as clusters, ExitStack() as trainings:
         options = [
             trainings.enter_context(startup_cache.training())
             for startup_cache in _startup_caches(cache, spec)

@@ -167,9 +167,7 @@ def _release_loop(loop: str, folder: Path) -> None:
             run_system_tool("losetup", "--detach", f"/dev/{loop}")
     try:
         wait_until(
-            is_detached,
-            awaiting=f"loop device {loop} to be detached",
-            timeout_s=_DETACH_TIMEOUT_S,
+            is_detached, awaiting=f"loop device {loop} to be detached", timeout_s=_DETACH_TIMEOUT_S
         )
     except WaitTimeout as error:
         users = ", ".join(map(str, _users_of(loop))) or "no visible process"

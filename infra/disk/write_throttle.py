@@ -83,10 +83,7 @@ def remove_write_limits(device: str) -> None:
     Raises:
         SupervisorError: the kernel refuses.
     """
-    for throttle in (
-        *([_IN_BLKIO] if _V1.exists() else ()),
-        *map(_in_io_max, _V2.rglob("io.max")),
-    ):
+    for throttle in (*([_IN_BLKIO] if _V1.exists() else ()), *map(_in_io_max, _V2.rglob("io.max"))):
         throttle.set(device, None)
 
 

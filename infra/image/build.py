@@ -29,11 +29,7 @@ from ackbench.infra.kafka.jars import kafka_jars
 from ackbench.infra.kafka.spec import ClusterSpec
 from ackbench.infra.machine.home import CLONE, Home
 
-PROGRAMS: Final = {
-    "mmdebstrap": "mmdebstrap",
-    "podman": "podman crun",
-    "apt-get": "apt",
-}
+PROGRAMS: Final = {"mmdebstrap": "mmdebstrap", "podman": "podman crun", "apt-get": "apt"}
 """Programs that are needed, and Debian's packages that bring them."""
 EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {"run": ("--extra", "run"), "check": ()}
 """The images, stages of the `Containerfile`, and what of pyproject.toml each installs."""
@@ -279,13 +275,7 @@ def _run(
     """
     environment = {**os.environ, **({"SOURCE_DATE_EPOCH": epoch} if epoch else {})}
     ran = subprocess.run(
-        command,
-        cwd=cwd,
-        input=text,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=cwd, input=text, env=environment, capture_output=True, text=True, check=False
     )
     if ran.returncode != 0:
         sys.stderr.write(ran.stderr)

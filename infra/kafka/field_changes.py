@@ -27,13 +27,7 @@ from kio.schema.index import api_key_map, schema_name_map
 
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.addresses import RequestHead
-from ackbench.infra.kafka.messages import (
-    API_KEYS,
-    ERRORS,
-    Selection,
-    change_response,
-    field_types,
-)
+from ackbench.infra.kafka.messages import API_KEYS, ERRORS, Selection, change_response, field_types
 
 REMOVED: Final = "removed"
 MOST_CHANGES: Final = 16

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 _KAFKA: Final = ("org.apache.kafka:kafka_2.13:{}", "org.apache.kafka:kafka-tools:{}")
 """The roots: a broker, and its command-line tools."""
-_LEFT_OUT: Final = (
-    ("org.apache.kafka", "connect-runtime"),
-    ("org.slf4j", "slf4j-log4j12"),
-)
+_LEFT_OUT: Final = (("org.apache.kafka", "connect-runtime"), ("org.slf4j", "slf4j-log4j12"))
 """Only for the tools of Kafka Connect, with a web server behind it; and a module that has moved.
 
 Maven and Ivy follow the latter to `slf4j-reload4j`, which is the binding of these versions.

@@ -99,7 +99,5 @@ class RequestHoldMechanism:
             return
         if self._connection.deliver_request():
             self.held = replace(
-                self.held,
-                released_ns=self.monotonic_ns(),
-                in_next_transaction=in_next_transaction,
+                self.held, released_ns=self.monotonic_ns(), in_next_transaction=in_next_transaction
             )

@@ -197,9 +197,7 @@ ACTIONS: Final[Mapping[RuleAction, ActionKind]] = MappingProxyType(
             lambda met: FrameTreatment(met.frame, "drop"),
         ),
         "reset": ActionKind(
-            "reset connections with {what}",
-            "reset",
-            lambda met: FrameTreatment(met.frame, "reset"),
+            "reset connections with {what}", "reset", lambda met: FrameTreatment(met.frame, "reset")
         ),
         "error": ActionKind(
             "put {rule.error}{where} into {what}",

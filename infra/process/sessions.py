@@ -73,9 +73,7 @@ def _terminate(leaders: tuple[ProcessIdentity, ...], grace_s: float) -> None:
         send_signal(leader, signal.SIGTERM)
     with suppress(HarnessError):
         wait_until(
-            lambda: not _remaining(leaders),
-            awaiting="the services to exit",
-            timeout_s=grace_s,
+            lambda: not _remaining(leaders), awaiting="the services to exit", timeout_s=grace_s
         )
 
 

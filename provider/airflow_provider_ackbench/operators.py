@@ -24,10 +24,7 @@ from airflow_provider_ackbench.connections import KafkaCluster, UnusableConnecti
 try:
     from airflow.sdk.exceptions import AirflowException, AirflowFailException
 except ImportError:  # Airflow 3.0
-    from airflow.exceptions import (  # type: ignore[attr-defined, no-redef]
-        AirflowException,
-        AirflowFailException,
-    )
+    from airflow.exceptions import AirflowException, AirflowFailException  # type: ignore[attr-defined, no-redef]
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

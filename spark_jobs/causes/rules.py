@@ -31,12 +31,7 @@ NULL: Final = -1
 _MAX_SEQ: Final = int(np.iinfo(np.int64).max)
 """Greater than every sequence number."""
 _RESENT_KINDS: Final = (Anomaly.DUPLICATED, Anomaly.REORDERED, Anomaly.REJECTED_PRESENT)
-_LOST_KINDS: Final = (
-    Anomaly.LOST,
-    Anomaly.READ_LOST,
-    Anomaly.READ_CONFLICT,
-    Anomaly.VALUE_LOST,
-)
+_LOST_KINDS: Final = (Anomaly.LOST, Anomaly.READ_LOST, Anomaly.READ_CONFLICT, Anomaly.VALUE_LOST)
 """Records that were in a log, at the offset that the anomaly has, and are not there any more."""
 _REQUEST_FAILURES: Final = ("timed_out", "disconnected")
 
@@ -89,10 +84,7 @@ class RuleMatch:
 
 
 def rule_matches(
-    rows: AnomalyColumns,
-    evidence: TrialEvidence,
-    partition: int,
-    ranges: Sequence[AppendedRange],
+    rows: AnomalyColumns, evidence: TrialEvidence, partition: int, ranges: Sequence[AppendedRange]
 ) -> Iterator[RuleMatch]:
     """Yield the matches of all rules for the anomalies of one partition, the strongest first.
 
@@ -156,11 +148,7 @@ def _log_truncated(
             truncated = rows.offset >= max(truncation.offset, led.start_offset or truncation.offset)
             in_time = (rows.at_ns >= led.since_ns) & (rows.sent_ns <= truncation.at_ns)
             yield RuleMatch(
-                lost & truncated & in_time,
-                Cause.TRUNCATED,
-                led,
-                truncation.offset,
-                truncation.node,
+                lost & truncated & in_time, Cause.TRUNCATED, led, truncation.offset, truncation.node
             )
 
 
@@ -192,10 +180,7 @@ def _beyond_epoch_end(
 
 
 def _between_epochs(
-    rows: AnomalyColumns,
-    evidence: TrialEvidence,
-    partition: int,
-    ranges: Sequence[AppendedRange],
+    rows: AnomalyColumns, evidence: TrialEvidence, partition: int, ranges: Sequence[AppendedRange]
 ) -> Iterator[RuleMatch]:
     """Match lost records without an offset that were sent between two leader epochs.
 

@@ -344,9 +344,7 @@ class _Ids:
         return cls(producer, seq, known if intact is None else known & intact)
 
 
-def _number_records(
-    tables: Mapping[str, _Ids],
-) -> tuple[RecordIds, dict[str, IntColumn]]:
+def _number_records(tables: Mapping[str, _Ids]) -> tuple[RecordIds, dict[str, IntColumn]]:
     """Number the records of all tables.
 
     Returns:

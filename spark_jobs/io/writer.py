@@ -99,9 +99,7 @@ class ResultsWriter:
             self._tables[name].add(table)
 
     def commit(
-        self,
-        trials: Mapping[str, str] | None = None,
-        left_out: Mapping[str, str] | None = None,
+        self, trials: Mapping[str, str] | None = None, left_out: Mapping[str, str] | None = None
     ) -> None:
         """Complete the files, with the manifest, and replace those of earlier results.
 

@@ -28,11 +28,7 @@ from ackbench.experiments.ledger.trial_manifest import Phases, TrialManifest
 from ackbench.spark_jobs.io.arrays import Attempts, Reads, UnitArrays
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn
 from ackbench.spark_jobs.measures.fates import times_of
-from ackbench.spark_jobs.measures.measure import (
-    Measure,
-    MeasuredTrial,
-    Tables,
-)
+from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial, Tables
 from ackbench.spark_jobs.measures.reads import ReadCounts, is_first_read
 from ackbench.spark_jobs.measures.stalls import NO_STALLS, Spans, TrialStalls
 from ackbench.spark_jobs.measures.unit import MeasuredUnit
@@ -208,11 +204,7 @@ def deliveries(
 
 
 def _by_partition(
-    side: Side,
-    partition: IntColumn,
-    settled_ns: IntColumn,
-    answered: BoolColumn,
-    due_ns: IntColumn,
+    side: Side, partition: IntColumn, settled_ns: IntColumn, answered: BoolColumn, due_ns: IntColumn
 ) -> ResponsesBySide:
     known = partition != NO_NUMBER
     if not known.all():
@@ -299,9 +291,7 @@ def gaps_of(responses: Responses) -> Gaps:
     began_ns = np.maximum(np.append(NULL, responses.last_ns[responding]), due_ns[unsettled])
     ended_ns = np.append(responses.first_ns[responding], responses.until_ns)
     return Gaps(
-        np.minimum(began_ns, ended_ns),
-        ended_ns,
-        np.arange(len(ended_ns)) < len(responding),
+        np.minimum(began_ns, ended_ns), ended_ns, np.arange(len(ended_ns)) < len(responding)
     )
 
 

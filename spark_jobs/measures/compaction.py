@@ -19,11 +19,7 @@ import numpy as np
 from ackbench.spark_jobs.io.arrays import Attempts, LogRows
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, IntColumn
 from ackbench.spark_jobs.measures.fates import RecordFates, fates_of
-from ackbench.spark_jobs.measures.measure import (
-    Measure,
-    MeasuredTrial,
-    Tables,
-)
+from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial, Tables
 from ackbench.spark_jobs.measures.order import stream_numbers
 from ackbench.spark_jobs.measures.unit import MeasuredUnit
 

@@ -28,11 +28,7 @@ import pyarrow as pa
 from ackbench.spark_jobs.io.arrays import HiddenRows, LogRows, Reads, UnitArrays
 from ackbench.spark_jobs.io.columns import NO_NUMBER, NULL, BoolColumn, IntColumn
 from ackbench.spark_jobs.measures.fates import count_rows
-from ackbench.spark_jobs.measures.measure import (
-    Measure,
-    MeasuredTrial,
-    Tables,
-)
+from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial, Tables
 from ackbench.spark_jobs.measures.order import stream_numbers
 from ackbench.spark_jobs.measures.unit import MeasuredUnit
 

@@ -86,6 +86,5 @@ def consumer_ending(events: pa.Table) -> ConsumerEnding | None:
     if not ends:
         return None
     return ConsumerEnding(
-        max(end["at_ns"] for end in ends),
-        all(json.loads(end["detail"])["at_end"] for end in ends),
+        max(end["at_ns"] for end in ends), all(json.loads(end["detail"])["at_end"] for end in ends)
     )

@@ -22,11 +22,7 @@ from ackbench.experiments.ledger.result_terms import Fate
 from ackbench.experiments.ledger.terms import ABORTED, ACKED, REJECTED, UNKNOWN
 from ackbench.spark_jobs.io.arrays import Attempts, LogRows, RecordIds
 from ackbench.spark_jobs.io.columns import NO_NUMBER, OUTCOMES, IntColumn
-from ackbench.spark_jobs.measures.measure import (
-    Measure,
-    MeasuredTrial,
-    Tables,
-)
+from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial, Tables
 from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 NOT_ATTEMPTED: Final = len(OUTCOMES)

@@ -27,11 +27,7 @@ from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.spark_jobs.io.arrays import Attempts, Reads
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NULL, IntColumn
 from ackbench.spark_jobs.measures.fates import times_of
-from ackbench.spark_jobs.measures.measure import (
-    Measure,
-    MeasuredTrial,
-    Tables,
-)
+from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial, Tables
 from ackbench.spark_jobs.measures.reads import is_first_read
 from ackbench.spark_jobs.measures.unit import MeasuredUnit
 from ackbench.spark_jobs.measures.value_counts import ValueCounts, add_equal
@@ -121,8 +117,7 @@ def histogram(counted: ValueCounts) -> tuple[IntColumn, IntColumn, IntColumn]:
     buckets = add_equal((us >> width_bits) << width_bits, counted.records)
     low = buckets.values
     widths = np.left_shift(
-        np.int64(1),
-        np.searchsorted(_WIDER_FROM, np.where(low < 0, ~low, low), side="right"),
+        np.int64(1), np.searchsorted(_WIDER_FROM, np.where(low < 0, ~low, low), side="right")
     )
     return low, low + widths, buckets.records
 

@@ -19,11 +19,7 @@ import pyarrow as pa
 from ackbench.spark_jobs.io.arrays import LogRows
 from ackbench.spark_jobs.io.columns import IntColumn
 from ackbench.spark_jobs.measures.fates import fates_of
-from ackbench.spark_jobs.measures.measure import (
-    Measure,
-    MeasuredTrial,
-    Tables,
-)
+from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial, Tables
 from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 _LIMIT: Final = 1 << 62

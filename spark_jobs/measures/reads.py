@@ -14,11 +14,7 @@ import numpy as np
 from ackbench.spark_jobs.io.arrays import Reads
 from ackbench.spark_jobs.io.columns import NO_NUMBER, BoolColumn, IntColumn
 from ackbench.spark_jobs.measures.fates import RecordFates, fates_of, times_of
-from ackbench.spark_jobs.measures.measure import (
-    Measure,
-    MeasuredTrial,
-    Tables,
-)
+from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial, Tables
 from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 

@@ -31,11 +31,7 @@ from ackbench.spark_jobs.io.columns import (
     IntColumn,
 )
 from ackbench.spark_jobs.measures.fates import RecordFates, fates_of
-from ackbench.spark_jobs.measures.measure import (
-    Measure,
-    MeasuredTrial,
-    Tables,
-)
+from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial, Tables
 from ackbench.spark_jobs.measures.order import stream_numbers
 from ackbench.spark_jobs.measures.unit import MeasuredUnit
 

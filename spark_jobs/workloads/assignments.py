@@ -20,11 +20,7 @@ import pyarrow.compute as pc
 
 from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.spark_jobs.measures.consumers import GroupOffsets, by_group, groups_of
-from ackbench.spark_jobs.measures.measure import (
-    Measure,
-    MeasuredTrial,
-    Tables,
-)
+from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial, Tables
 from ackbench.spark_jobs.measures.unit import MeasuredUnit
 from ackbench.spark_jobs.workloads.groups import GroupCounts, count_group
 
@@ -190,12 +186,7 @@ def member_events(
     for row in events:
         parsed = _MEMBER.match(row["detail"])
         if parsed and (not group.consumers or int(parsed[1]) in group.consumers):
-            yield (
-                MemberGeneration(int(parsed[1]), int(parsed[2])),
-                row["kind"],
-                row,
-                parsed[3],
-            )
+            yield (MemberGeneration(int(parsed[1]), int(parsed[2])), row["kind"], row, parsed[3])
 
 
 def assignment_spans(group: GroupOffsets, events: Iterable[_Event]) -> Iterator[AssignmentSpan]:
@@ -211,11 +202,7 @@ def assignment_spans(group: GroupOffsets, events: Iterable[_Event]) -> Iterator[
             owned[member].setdefault(row["partition"], row["at_ns"])
         elif kind == REVOKED and row["partition"] in owned[member]:
             yield AssignmentSpan(
-                member,
-                row["partition"],
-                owned[member].pop(row["partition"]),
-                row["at_ns"],
-                detail,
+                member, row["partition"], owned[member].pop(row["partition"]), row["at_ns"], detail
             )
         elif kind in {MEMBER_CRASHED, LEFT}:
             yield from (
@@ -293,9 +280,7 @@ def max_partitions(assigned: Sequence[AssignmentSpan], load: TimeSpan) -> int:
 
 
 def idle_members(
-    assigned: Sequence[AssignmentSpan],
-    present: Mapping[MemberGeneration, TimeSpan],
-    load: TimeSpan,
+    assigned: Sequence[AssignmentSpan], present: Mapping[MemberGeneration, TimeSpan], load: TimeSpan
 ) -> int:
     """Return the most members that were idle at the same time.
 

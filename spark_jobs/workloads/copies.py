@@ -21,11 +21,7 @@ from ackbench.spark_jobs.io.arrays import OutputRows, UnitArrays
 from ackbench.spark_jobs.io.columns import NO_NUMBER
 from ackbench.spark_jobs.measures.consumers import GroupOffsets
 from ackbench.spark_jobs.measures.fates import count_rows
-from ackbench.spark_jobs.measures.measure import (
-    Measure,
-    MeasuredTrial,
-    Tables,
-)
+from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial, Tables
 from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 

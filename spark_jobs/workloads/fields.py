@@ -76,11 +76,7 @@ def _offset_rows(
 
 
 def _row(field: Field, compared: int, differing: int) -> Mapping[str, Any]:
-    return {
-        "field": field.value,
-        "compared_records": compared,
-        "differing_records": differing,
-    }
+    return {"field": field.value, "compared_records": compared, "differing_records": differing}
 
 
 def replay_rows(replays: ReplayedRows, requests: Sequence[Replay]) -> Iterator[Mapping[str, Any]]:

@@ -55,11 +55,7 @@ def key_rows(attempts: Attempts, manifest: TrialManifest) -> Iterator[Mapping[st
     ]
     for name, era in zip(ERAS, eras, strict=True):
         if len(era.key) or (name == ERAS[0] and len(eras[1].key)):
-            yield {
-                "era": name,
-                **era.counts(),
-                **(_moves(*eras) if name == ERAS[1] else {}),
-            }
+            yield {"era": name, **era.counts(), **(_moves(*eras) if name == ERAS[1] else {})}
 
 
 def _eras(
@@ -153,9 +149,7 @@ def murmur2(values: list[bytes]) -> IntColumn:
         mixed = _times_m(word[:, place])
         mixed = _times_m(mixed ^ (mixed >> np.uint64(24)))
         state = np.where(
-            full,
-            _times_m(state) ^ mixed,
-            np.where(rest, _times_m(state ^ word[:, place]), state),
+            full, _times_m(state) ^ mixed, np.where(rest, _times_m(state ^ word[:, place]), state)
         )
     state = _times_m(state ^ (state >> np.uint64(13)))
     return ((state ^ (state >> np.uint64(15))) & np.uint64(_POSITIVE)).astype(np.int64)

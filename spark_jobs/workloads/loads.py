@@ -67,12 +67,7 @@ def load_rows(records: SlotCounts, events: pa.Table) -> Iterator[dict[str, Any]]
         in_files = {
             name: stored[name].get(slot, 0) if reports else None for name in ("batches", "bytes")
         }
-        yield {
-            "partition": slot[0],
-            "slot": slot[1],
-            "records": records.get(slot, 0),
-            **in_files,
-        }
+        yield {"partition": slot[0], "slot": slot[1], "records": records.get(slot, 0), **in_files}
 
 
 @dataclass(frozen=True)
@@ -95,10 +90,7 @@ def skew_of(counts: Sequence[int]) -> Skew | None:
     total = sum(counts)
     if not total:
         return None
-    ranked, places = (
-        np.sort(np.asarray(counts, np.float64)),
-        np.arange(1, len(counts) + 1),
-    )
+    ranked, places = (np.sort(np.asarray(counts, np.float64)), np.arange(1, len(counts) + 1))
     gini = 2 * float((places * ranked).sum()) / (len(counts) * total) - (len(counts) + 1) / len(
         counts
     )

@@ -87,10 +87,7 @@ def non_leader_ns(row: Mapping[str, Any], leaders: Sequence[LeaderSpan]) -> int:
 
 def _subtract(span: tuple[int, int], other: tuple[int, int]) -> Iterator[tuple[int, int]]:
     """Yield the parts of a span that are outside the other one."""
-    for begin_ns, end_ns in (
-        (span[0], min(span[1], other[0])),
-        (max(span[0], other[1]), span[1]),
-    ):
+    for begin_ns, end_ns in ((span[0], min(span[1], other[0])), (max(span[0], other[1]), span[1])):
         if begin_ns < end_ns:
             yield begin_ns, end_ns
 

@@ -116,11 +116,7 @@ def test_users_tests_have_a_cluster_that_they_break(home: Home, tmp_path: Path) 
         timeout=200,
         check=False,
         cwd=tests,
-        env={
-            **os.environ,
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "PYTHONPATH": str(hiding),
-        },
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(hiding)},
     )
 
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -123,9 +123,7 @@ def test_the_evidence_of_a_killed_producer_and_member_bounds_what_is_repeated_an
 
 
 @pytest.mark.further
-def test_the_batch_of_a_paused_and_removed_member_is_processed_again(
-    run: Run,
-) -> None:
+def test_the_batch_of_a_paused_and_removed_member_is_processed_again(run: Run) -> None:
     """By the member itself when it is resumed, and by the new owner of its partition.
 
     What the fault stops on purpose is no stall of the harness.

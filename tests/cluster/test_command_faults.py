@@ -236,13 +236,7 @@ def test_a_heal_that_fails_stops_the_sweep_and_cleaning_finishes_it(
 ) -> None:
     """No other trial starts on a broken cluster; what to do is said; then it is done."""
     allowed = tmp_path / "allowed"
-    heal = [
-        sys.executable,
-        "-c",
-        BARRED,
-        str(allowed),
-        *brokers.command("start"),
-    ]
+    heal = [sys.executable, "-c", BARRED, str(allowed), *brokers.command("start")]
     file = tmp_path / "barred.yaml"
     experiment = {
         **EXTERNAL,

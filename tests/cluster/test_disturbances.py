@@ -115,9 +115,7 @@ def test_a_trial_in_which_another_broker_died_is_void_whatever_its_fault_did(
     On a starved machine the crash may come after the load: then it has no effect on it, either.
     """
     record = trial(
-        another_broker(killable),
-        "leader-crash(at_s=1, restart_after_s=3)",
-        "fault_effective",
+        another_broker(killable), "leader-crash(at_s=1, restart_after_s=3)", "fault_effective"
     )
     assert record.status is Status.VOID
     (disturbance,) = record.disturbances

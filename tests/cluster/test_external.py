@@ -164,9 +164,7 @@ def test_cleaning_deletes_what_a_killed_sweep_left_and_nothing_else(
 
 
 @pytest.mark.further
-def test_the_groups_of_a_sweep_are_deleted_with_its_topics(
-    used: tuple[Home, ExternalUse],
-) -> None:
+def test_the_groups_of_a_sweep_are_deleted_with_its_topics(used: tuple[Home, ExternalUse]) -> None:
     """A group keeps its offsets for a week otherwise."""
     home, use = used
     group = f"{LEFT}-group-1"

@@ -44,9 +44,7 @@ def test_under_zookeeper_the_controller_is_a_broker_and_another_one_takes_over(
         )
         # A broker may learn who was elected before the elected broker names itself, which counts.
         seen = wait_until(
-            poller.controller,
-            awaiting="a broker that names itself as the controller",
-            timeout_s=30,
+            poller.controller, awaiting="a broker that names itself as the controller", timeout_s=30
         )
         assert (seen.leader, seen.epoch) == (second, None)
         wait_until(

@@ -112,9 +112,7 @@ def test_the_harness_reaches_nodes_that_clients_cannot_reach(
 
 
 @pytest.mark.further
-def test_two_impairments_of_one_node_are_independent(
-    cluster: LocalCluster,
-) -> None:
+def test_two_impairments_of_one_node_are_independent(cluster: LocalCluster) -> None:
     """Dropped responses and a limited rate have their own counters, and are healed separately.
 
     A new topic with many partitions makes the controller send much.

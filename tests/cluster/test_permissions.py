@@ -37,10 +37,7 @@ def brokers(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E
         },
         {"client": "java"},
         {"client": "java", "transactions": {"records": 50}, "producer": IDEMPOTENT},
-        {
-            "copy": {"copiers": 2, "delivery": "exactly-once"},
-            "producer": IDEMPOTENT,
-        },
+        {"copy": {"copiers": 2, "delivery": "exactly-once"}, "producer": IDEMPOTENT},
     ],
     ids=["librdkafka", "java", "java-transactions", "copies"],
 )
@@ -85,10 +82,7 @@ def test_without_describe_configs_everything_is_measured_and_nothing_is_guarante
 
 
 JAVA = {"client": "java"}
-COPIES = {
-    "copy": {"copiers": 1, "delivery": "exactly-once"},
-    "producer": IDEMPOTENT,
-}
+COPIES = {"copy": {"copiers": 1, "delivery": "exactly-once"}, "producer": IDEMPOTENT}
 TRANSACTIONS = {"transactions": {"records": 50}, "producer": IDEMPOTENT}
 
 

@@ -72,9 +72,7 @@ def write(cluster: LocalCluster, topic: str, values: Sequence[bytes]) -> None:
     assert len(acked) == len(values)
 
 
-def test_only_synced_records_survive_a_power_cut(
-    on_image: LocalCluster,
-) -> None:
+def test_only_synced_records_survive_a_power_cut(on_image: LocalCluster) -> None:
     """All were acknowledged with acks=all.
 
     One topic has flush.messages=1; the other one is synced by the operating system, the default.

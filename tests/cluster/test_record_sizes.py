@@ -155,8 +155,7 @@ def test_librdkafka_delivers_the_largest_record_that_is_planned_and_no_larger_on
 
 @pytest.mark.further(name=["max.message.bytes"])
 @pytest.mark.parametrize(
-    ("section", "name"),
-    [("producer", "max.request.size"), ("topic", "max.message.bytes")],
+    ("section", "name"), [("producer", "max.request.size"), ("topic", "max.message.bytes")]
 )
 def test_java_delivers_the_largest_record_that_is_planned_and_no_larger_one(
     section: str,

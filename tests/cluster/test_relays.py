@@ -16,11 +16,7 @@ from ackbench.experiments.trial.clients.librdkafka import topics
 from ackbench.infra.cluster.local import LocalCluster, provision
 from ackbench.infra.errors import SupervisorError, WaitTimeout
 from ackbench.infra.kafka.spec import ClusterSpec, Listener
-from ackbench.infra.network.impairment import (
-    ImpairmentCounts,
-    PacketDrop,
-    RelayAction,
-)
+from ackbench.infra.network.impairment import ImpairmentCounts, PacketDrop, RelayAction
 from ackbench.infra.network.rule_actions import RequestRule
 from ackbench.infra.network.treatment import Direction, RelayTreatment
 from ackbench.infra.process.waiting import wait_until

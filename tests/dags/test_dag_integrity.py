@@ -115,9 +115,7 @@ def test_a_run_without_airflow_has_the_steps_of_the_dag_in_an_order_of_it(
 def test_only_steps_that_may_be_repeated_are_retried(dags: Any, dag_id: str) -> None:
     """Repeating a trial until it passes is survivorship bias; an alert would be sent twice."""
     retries = {task.task_id: task.retries for task in dags.get_dag(dag_id).tasks}
-    from ackbench.dags.tasks import (
-        RETRIES,
-    )  # imports Airflow, which is configured now
+    from ackbench.dags.tasks import RETRIES  # imports Airflow, which is configured now
 
     repeated = {"list_trials", "provision", "destroy", "measure", "report", "track", "finish"}
     assert retries == {name: RETRIES if name in repeated else 0 for name in retries}

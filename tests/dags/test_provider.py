@@ -118,8 +118,7 @@ def test_the_provider_and_ackbench_have_one_version() -> None:
 
 
 def test_a_sweep_is_run_with_its_axes_and_returns_what_is_to_be_looked_at(
-    operators: Any,
-    bench: Callable[..., Path],
+    operators: Any, bench: Callable[..., Path]
 ) -> None:
     """Values that are lists are axes; booleans are written as Kafka writes them."""
     program = bench((0, "done"))
@@ -149,8 +148,7 @@ def test_a_sweep_is_run_with_its_axes_and_returns_what_is_to_be_looked_at(
 
 
 def test_the_next_attempt_goes_on_with_the_sweep_and_a_cleared_task_runs_another(
-    operators: Any,
-    bench: Callable[..., Path],
+    operators: Any, bench: Callable[..., Path]
 ) -> None:
     """Also where a sweep cannot go on, as its home has lost it."""
     program = bench((1, "a trial failed"), (0, ""), (0, ""), (1, ""), (2, "no sweep"), (0, ""))

@@ -71,10 +71,7 @@ def test_the_controls_of_a_sweep_validate_its_results(complete: AckbenchCommand)
     assert (
         results_json["harness"]["control_clean"],
         results_json["harness"]["positive_control_lost"],
-    ) == (
-        True,
-        True,
-    )
+    ) == (True, True)
     assert sorted(cell["role"] for cell in results_json["cells"]) == [
         "cell",
         "control",

@@ -132,11 +132,7 @@ def test_a_killed_trial_that_is_cleared_is_sealed_and_the_sweep_is_conclusive(
     assert killed.trial_id in completed.sealed
     (cell,) = killed.bench.show()["cells"]
     loss = cell["judgements"][0]
-    assert (loss["guarantee"], loss["verdict"], loss["share"]["of"]) == (
-        "no-acked-loss",
-        "HELD",
-        2,
-    )
+    assert (loss["guarantee"], loss["verdict"], loss["share"]["of"]) == ("no-acked-loss", "HELD", 2)
 
 
 def test_a_sealed_trial_that_is_cleared_is_skipped_and_runs_nothing(

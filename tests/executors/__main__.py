@@ -38,13 +38,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from e2e.command import AckbenchCommand
 from executors.hosts import OWN_ADDRESS, Host, enter_own_network, kill_group, running_hosts
-from executors.servers import (
-    PACKAGES,
-    Airflow,
-    start_mlflow,
-    start_postgres,
-    start_redis,
-)
+from executors.servers import PACKAGES, Airflow, start_mlflow, start_postgres, start_redis
 from rich.console import Console
 from support.agreement import disagreements
 from support.further_packages import environment_with

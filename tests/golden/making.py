@@ -29,10 +29,7 @@ from ackbench.infra.machine.home import Home
 
 FOLDER: Final = Path("/tmp/golden")  # noqa: S108 - every machine can have it
 EXPERIMENTS: Final = Path(__file__).with_name("experiments")
-KINDS: Final = (
-    *sorted(path.stem for path in EXPERIMENTS.glob("*.yaml")),
-    *("external", "lessons"),
-)
+KINDS: Final = (*sorted(path.stem for path in EXPERIMENTS.glob("*.yaml")), *("external", "lessons"))
 _COMMAND: Final = Path(sys.executable).with_name("ackbench")
 _LESS_LOAD: Final = (
     *("--set", "workload.rate_records_per_s=300"),

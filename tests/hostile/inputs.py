@@ -235,10 +235,5 @@ def a_sweep(home: Home) -> SweepFolder:
     )
     first = sweep.plan().trials[0]
     sweep.partial(first.trial_id).mkdir()
-    seal(
-        sweep.partial(first.trial_id),
-        sweep.trial(first.trial_id),
-        record_of(first),
-        no_rows(),
-    )
+    seal(sweep.partial(first.trial_id), sweep.trial(first.trial_id), record_of(first), no_rows())
     return sweep

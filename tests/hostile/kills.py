@@ -22,13 +22,7 @@ from typing import Final
 import psutil
 from e2e.command import AckbenchCommand, new_bench
 from hostile.figures import Figures
-from hostile.stages import (
-    EXPERIMENT,
-    digests,
-    new_sweep,
-    sweep_ids,
-    wait_for_stage,
-)
+from hostile.stages import EXPERIMENT, digests, new_sweep, sweep_ids, wait_for_stage
 from support.machine_state import MachineState, machine_state
 
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -249,9 +243,7 @@ def _round(
         _compare(killed.sealed, digests(sweep), kill, counts)
     _compare(sealed, digests(sweep), kill, counts)
     after = KilledSweep(
-        sweep,
-        [*(killed.kills if killed else ()), *([kill] if was_killed else ())],
-        digests(sweep),
+        sweep, [*(killed.kills if killed else ()), *([kill] if was_killed else ())], digests(sweep)
     )
     if command.returncode == 0 and not sweep.pending():
         counts.resumed += len(after.kills)

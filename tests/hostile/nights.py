@@ -37,13 +37,7 @@ _SAMPLES: Final = 12
 """Lines that are printed over all nights."""
 _MORE_PROCESSES: Final = 2
 """How many more processes than at the beginning are no growth: a worker that is being forked."""
-_SERVICES: Final = (
-    "api-server",
-    "scheduler",
-    "dag-processor",
-    "mlflow",
-    "ackbench up",
-)
+_SERVICES: Final = ("api-server", "scheduler", "dag-processor", "mlflow", "ackbench up")
 """Words of the services' command lines, to tell which of them grew; the last is `ackbench up`."""
 _GROWTH: Final = 1.5
 """The memory and the open files at the end may be this many times those after the first nights."""

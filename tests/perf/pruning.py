@@ -32,11 +32,7 @@ from ackbench.experiments.commands.history.prune import apply_plan
 from ackbench.experiments.orchestration.tracking.store import database_of_store
 from ackbench.experiments.results.history.pins import pin
 from ackbench.experiments.results.history.pruning import PruneLimits, counted_bytes, planned_pruning
-from ackbench.infra.airflow.environment import (
-    airflow_environment,
-    database_of,
-    ensure_database,
-)
+from ackbench.infra.airflow.environment import airflow_environment, database_of, ensure_database
 from ackbench.infra.machine.files import folder_bytes
 from ackbench.infra.machine.home import Home
 
@@ -96,10 +92,7 @@ def run_in_airflow(bench: AckbenchCommand, experiment: str) -> None:
         *(str(COMMAND.with_name("airflow")), "dags", "test", "ackbench_sweep"),
         *("-c", '{"experiment": "small.yaml"}'),
     ]
-    environment = {
-        **airflow_environment(bench.home),
-        "ACKBENCH_EXPERIMENTS": str(folder),
-    }
+    environment = {**airflow_environment(bench.home), "ACKBENCH_EXPERIMENTS": str(folder)}
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if ran.returncode != 0:
         raise SystemExit(f"the sweep failed: {ran.stdout[-3000:]}{ran.stderr[-3000:]}")

@@ -29,20 +29,11 @@ from ackbench.infra.jvm.startup_cache import quote_java_options, spark_startup_c
 from ackbench.infra.machine.home import REPOSITORY, Home
 
 MILLION: Final = 1_000_000
-LARGE: Final = (
-    LedgerShape(5 * MILLION),
-    LedgerShape(5 * MILLION, damage=Damage()),
-)
+LARGE: Final = (LedgerShape(5 * MILLION), LedgerShape(5 * MILLION, damage=Damage()))
 """Two trials of 5 million records, the second with a leader crash."""
 FEW: Final = (LedgerShape(1_000, rate_records_per_s=1_000),)
 _SMALL_CRASH: Final = Damage(
-    lost=500,
-    duplicated=300,
-    unknown=100,
-    rejected=20,
-    reordered=150,
-    missed=30,
-    redelivered=40,
+    lost=500, duplicated=300, unknown=100, rejected=20, reordered=150, missed=30, redelivered=40
 )
 _QUICK: Final = LedgerShape(90_000, rate_records_per_s=10_000)
 QUICK: Final = tuple(

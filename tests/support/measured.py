@@ -18,12 +18,7 @@ from ackbench.spark_jobs.io.arrays import UnitArrays, to_arrays
 from ackbench.spark_jobs.io.ledgers import InvalidLedger, Ledger, open_ledgers
 from ackbench.spark_jobs.io.units import LARGE_TABLES, read_unit, split
 from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial
-from ackbench.spark_jobs.pipeline import (
-    measure_unit,
-    merge_units,
-    sweep_tables,
-    trial_tables,
-)
+from ackbench.spark_jobs.pipeline import measure_unit, merge_units, sweep_tables, trial_tables
 from ackbench.spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead, PlantedTrial
 
 FEW_ROWS = 3

@@ -81,12 +81,7 @@ def a_sweep(home: Home) -> SweepFolder:
     sweep = new_sweep(home, "quick", Overrides(axes, controls=False))
     first = sweep.plan().trials[0]
     sweep.partial(first.trial_id).mkdir()
-    seal(
-        sweep.partial(first.trial_id),
-        sweep.trial(first.trial_id),
-        record_of(first),
-        no_rows(),
-    )
+    seal(sweep.partial(first.trial_id), sweep.trial(first.trial_id), record_of(first), no_rows())
     return sweep
 
 
@@ -118,10 +113,7 @@ def a_sweep(home: Home) -> SweepFolder:
         (["run", "quick", "--repeats", "0"], "--repeats is 0; allowed: 1 or more"),
         (["run", "quick", "--repeats", "many"], "Invalid value for '--repeats'"),
         (["run", "quick", "--resume", "x"], "unknown sweep x"),
-        (
-            ["run", "--resume", "x", "--no-controls"],
-            "--resume runs a sweep as it was planned",
-        ),
+        (["run", "--resume", "x", "--no-controls"], "--resume runs a sweep as it was planned"),
         (["run", "--resume", "x"], "unknown sweep x"),
         (
             [
@@ -406,10 +398,7 @@ def test_a_sweep_that_runs_is_not_to_be_resumed(home: Home) -> None:
     with SweepLock(home, sweep):
         own = ackbench("show").stdout
         another = subprocess.run(
-            [sys.executable, "-m", "ackbench", "show"],
-            capture_output=True,
-            text=True,
-            check=False,
+            [sys.executable, "-m", "ackbench", "show"], capture_output=True, text=True, check=False
         )
 
     assert "resume with" in own

@@ -197,9 +197,7 @@ def test_a_sweep_whose_trials_agree_is_shown_without_pandas_and_scipy(home: Home
 
 @pytest.mark.further("setup")
 @pytest.mark.parametrize(
-    "command",
-    [("run", "quick"), ("setup",), ("check", "--bootstrap", "127.0.0.1:1")],
-    ids=" ".join,
+    "command", [("run", "quick"), ("setup",), ("check", "--bootstrap", "127.0.0.1:1")], ids=" ".join
 )
 def test_what_runs_says_in_one_line_what_is_missing(home: Home, command: tuple[str, ...]) -> None:
     """With the remedy."""

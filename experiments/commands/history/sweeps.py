@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ackbench.experiments.messages.columns import column_lines
 from ackbench.experiments.messages.errors import StorageError, UnknownName
-from ackbench.experiments.messages.phrases import (
-    did_you_mean,
-    format_bytes,
-    format_count,
-    shorten,
-)
+from ackbench.experiments.messages.phrases import did_you_mean, format_bytes, format_count, shorten
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json, echo_progress
 from ackbench.experiments.results.history.index import (
     IndexedSweep,

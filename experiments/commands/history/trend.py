@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
-from ackbench.experiments.commands.history.sweeps import (
-    announce_summaries,
-    history_store,
-)
+from ackbench.experiments.commands.history.sweeps import announce_summaries, history_store
 from ackbench.experiments.messages.console import console_for_results, print_text, result_table
 from ackbench.experiments.messages.errors import NotComparable, UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean, shorten
@@ -93,11 +90,7 @@ def read_trend(home: Home, wanted: IndexFilter, store: Location | None = None) -
     """
     name = wanted.experiment
     everything = index(
-        home,
-        IndexFilter(name, wanted.version),
-        announce_summaries(),
-        store=store,
-        details=False,
+        home, IndexFilter(name, wanted.version), announce_summaries(), store=store, details=False
     )
     if not everything:
         experiments = experiment_names(home, store)

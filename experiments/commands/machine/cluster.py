@@ -161,12 +161,7 @@ def _done(cluster: HandCluster, words: Sequence[str]) -> str:
 
 
 def serve(
-    home: Home,
-    *,
-    nodes: int,
-    kafka_version: str | None,
-    broker: Mapping[str, str],
-    isolation: bool,
+    home: Home, *, nodes: int, kafka_version: str | None, broker: Mapping[str, str], isolation: bool
 ) -> int:
     """Start a cluster and keep it until the input ends, `quit`, or a signal.
 

@@ -226,12 +226,7 @@ def _adapters() -> Iterator[DoctorCheck]:
 
     lacking = {kind: missing for kind in adapters() if (missing := missing_toolchain(kind))}
     ready = [kind for kind in adapters() if kind not in lacking]
-    yield DoctorCheck(
-        "adapters",
-        ok=bool(ready),
-        found=format_list(ready) or "none",
-        optional=True,
-    )
+    yield DoctorCheck("adapters", ok=bool(ready), found=format_list(ready) or "none", optional=True)
     for kind, missing in lacking.items():
         yield DoctorCheck(
             f"client {kind}",

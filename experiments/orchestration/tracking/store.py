@@ -51,12 +51,7 @@ from ackbench.experiments.sweep.lookup import list_sweeps
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.sweep.published import published_uri
 from ackbench.infra.errors import AckbenchError, HarnessError, MachineError
-from ackbench.infra.machine.databases import (
-    create_database,
-    is_complete,
-    lock_holder,
-    move_aside,
-)
+from ackbench.infra.machine.databases import create_database, is_complete, lock_holder, move_aside
 from ackbench.infra.machine.files import exclusive_lock, sqlite_url
 from ackbench.infra.machine.home import REPOSITORY, Home
 from ackbench.infra.machine.resources import full_disk
@@ -378,10 +373,7 @@ def _ledgers(sweep: SweepFolder, results: SweepResults) -> dict[str, TrialLedger
 
 
 def _run_contents(
-    results: SweepResults,
-    finding: Finding | None,
-    table: str,
-    ledgers: Mapping[str, TrialLedger],
+    results: SweepResults, finding: Finding | None, table: str, ledgers: Mapping[str, TrialLedger]
 ) -> list[RunContent]:
     """Return the runs of a sweep: those of the trials, of the cells, and the summary."""
     answer = f"{finding.markdown()}\n\n" if finding else ""

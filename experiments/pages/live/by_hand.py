@@ -13,13 +13,7 @@ from typing import Final
 
 from ackbench.experiments.messages.phrases import format_list
 from ackbench.experiments.pages.live.files import LOCK, PAGE, live_folder
-from ackbench.experiments.pages.live.page import (
-    PageState,
-    Sections,
-    render,
-    write_data,
-    write_page,
-)
+from ackbench.experiments.pages.live.page import PageState, Sections, render, write_data, write_page
 from ackbench.infra.kafka.spec import NodeStatus, PartitionState
 from ackbench.infra.machine.files import try_lock
 from ackbench.infra.machine.home import Home

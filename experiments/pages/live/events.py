@@ -189,9 +189,7 @@ class _EventsBuilder:
             faults=tuple(self.faults),
             partitions=tuple(
                 PartitionHistory(
-                    number,
-                    tuple(self.leaders.get(number, ())),
-                    tuple(self.isrs.get(number, ())),
+                    number, tuple(self.leaders.get(number, ())), tuple(self.isrs.get(number, ()))
                 )
                 for number in numbers
             ),

@@ -28,12 +28,7 @@ from ackbench.experiments.results.lessons.of_sweep import finding_of
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.rows import Row, TrialRows, large_table_by_trial, rows_by_trial
-from ackbench.experiments.sweep.cell_names import (
-    FAULT_AXIS,
-    NO_FAULT,
-    cell_name,
-    differing_axes,
-)
+from ackbench.experiments.sweep.cell_names import FAULT_AXIS, NO_FAULT, cell_name, differing_axes
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee

@@ -158,8 +158,7 @@ def _bars(plot: BarsPlot, name: str) -> str:
     axes.set_xlabel(escape_label(plot.label))
     if len(parts) > 1:
         write_legend(
-            drawn,
-            {escape_label(part): _colour(number) for number, part in enumerate(parts)},
+            drawn, {escape_label(part): _colour(number) for number, part in enumerate(parts)}
         )
     return to_svg(drawn, name, plot.caption)
 

@@ -8,11 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from ackbench.experiments.messages.phrases import format_count
-from ackbench.experiments.pages.report.cell_tables import (
-    cell_views,
-    figure_table,
-    partitions_note,
-)
+from ackbench.experiments.pages.report.cell_tables import cell_views, figure_table, partitions_note
 from ackbench.experiments.pages.report.changes import changes_view
 from ackbench.experiments.pages.report.charts import draw_charts
 from ackbench.experiments.pages.report.data import ReportData, read_report_data
@@ -174,11 +170,7 @@ GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
 _BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=%|(?:ms|s|kB|MB)\b)")
 
 
-SIGNS: Final = {
-    "held": HELD_SIGN,
-    "violated": VIOLATED_SIGN,
-    "unknown": UNKNOWN_SIGN,
-}
+SIGNS: Final = {"held": HELD_SIGN, "violated": VIOLATED_SIGN, "unknown": UNKNOWN_SIGN}
 """Signs of what is held, is violated or is unknown, by CSS class."""
 
 LEGEND: Final = (

@@ -58,8 +58,7 @@ class CellTrialsView:
 def trials_by_cell(data: ReportData) -> list[CellTrialsView]:
     """Return the cells that were run by fault; cells that were added as controls come last."""
     run = sorted(
-        (cell for group in data.groups for cell in group.cells),
-        key=lambda cell: cell.added,
+        (cell for group in data.groups for cell in group.cells), key=lambda cell: cell.added
     )
     results = {trial.trial_id: trial for trial in data.results.trials}
     planned: defaultdict[str, list[str]] = defaultdict(list)

@@ -12,11 +12,7 @@ from dataclasses import dataclass
 
 from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.pages.report.data import ReportData
-from ackbench.experiments.results.statements import (
-    JudgedCell,
-    VerdictStatement,
-    verdict_statements,
-)
+from ackbench.experiments.results.statements import JudgedCell, VerdictStatement, verdict_statements
 from ackbench.experiments.results.wording import (
     POWER_NOT_SHOWN,
     is_unproven,

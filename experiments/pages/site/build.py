@@ -191,9 +191,7 @@ def _write_trends(
     return trends
 
 
-def _by_experiment(
-    sweeps: Sequence[IndexedSweep],
-) -> Iterator[tuple[str, list[IndexedSweep]]]:
+def _by_experiment(sweeps: Sequence[IndexedSweep]) -> Iterator[tuple[str, list[IndexedSweep]]]:
     groups: dict[str, list[IndexedSweep]] = {}
     for one in sweeps:
         groups.setdefault(one.summary.experiment, []).append(one)

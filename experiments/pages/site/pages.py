@@ -170,10 +170,7 @@ def _break_rows(summaries: Iterable[SweepSummary], pages: Mapping[str, str]) -> 
 
 def _break_row(summary: SweepSummary, cell: CellSummary, pages: Mapping[str, str]) -> BreakRow:
     broken = tuple(
-        (
-            guarantee_named(name).label,
-            "violated" if verdict == "VIOLATED" else "observed",
-        )
+        (guarantee_named(name).label, "violated" if verdict == "VIOLATED" else "observed")
         for name, verdict in cell.verdicts.items()
         if verdict in _BROKEN
     )

@@ -12,9 +12,7 @@ from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.planning.axes import SET_BY_ACKBENCH, Scope
-from ackbench.experiments.planning.clients.rules import (
-    rules_of,
-)
+from ackbench.experiments.planning.clients.rules import rules_of
 from ackbench.experiments.planning.properties import (
     KafkaProperties,
     defaults_of,

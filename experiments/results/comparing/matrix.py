@@ -209,10 +209,7 @@ def _unjudged_trials(cell: CellResult) -> str:
 
 
 def _row(
-    fault: str,
-    circumstances: str,
-    cells: Mapping[_Column, CellResult],
-    columns: Sequence[_Column],
+    fault: str, circumstances: str, cells: Mapping[_Column, CellResult], columns: Sequence[_Column]
 ) -> MatrixRow:
     sealed = sum(cell.sealed_trials for cell in cells.values())
     injected = sealed + sum(cell.void_trials + cell.incomplete_trials for cell in cells.values())

@@ -45,11 +45,7 @@ from ackbench.experiments.results.comparing.findings import (
 from ackbench.experiments.results.comparing.pairing import MIN_PAIRS_FOR_TEST
 from ackbench.experiments.results.expectations import not_expected_line
 from ackbench.experiments.results.models import CellResult
-from ackbench.experiments.results.wording import (
-    POWER_NOT_SHOWN,
-    UNKNOWN_SIGN,
-    unknown_reason,
-)
+from ackbench.experiments.results.wording import POWER_NOT_SHOWN, UNKNOWN_SIGN, unknown_reason
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 from ackbench.experiments.verdicts.statistics import (
     MIN_TRIALS_FOR_DIFFERENCE,

@@ -187,10 +187,7 @@ VERDICT_COLUMNS: Final[tuple[Column[JudgedClause], ...]] = (
     _column("label", "string", "the cell as text", "cell.label"),
     _column("guarantee", "string", "such as `no-acked-loss`", "clause.guarantee.name"),
     _column(
-        "guaranteed",
-        "boolean",
-        "whether Kafka guarantees it to the cell",
-        "clause.guaranteed",
+        "guaranteed", "boolean", "whether Kafka guarantees it to the cell", "clause.guaranteed"
     ),
     _column(
         "verdict",
@@ -250,18 +247,8 @@ DIFFERENCE_COLUMNS: Final[tuple[Column[CellDifference], ...]] = (
         "B - A: of shares, or of medians in the measure's unit",
         "difference.difference",
     ),
-    _column(
-        "difference_low",
-        "Float64",
-        f"its {_INTERVAL}",
-        "difference.difference_interval.low",
-    ),
-    _column(
-        "difference_high",
-        "Float64",
-        "its upper bound",
-        "difference.difference_interval.high",
-    ),
+    _column("difference_low", "Float64", f"its {_INTERVAL}", "difference.difference_interval.low"),
+    _column("difference_high", "Float64", "its upper bound", "difference.difference_interval.high"),
     _column("ratio", "Float64", "B / A; missing for shares", "difference.ratio"),
     _column("ratio_low", "Float64", f"its {_INTERVAL}", "difference.ratio_interval.low"),
     _column("ratio_high", "Float64", "its upper bound", "difference.ratio_interval.high"),

@@ -12,11 +12,7 @@ from typing import Final
 from ackbench.experiments.ledger.trial_manifest import Status
 from ackbench.experiments.results.expectations import expectation_sentence
 from ackbench.experiments.results.formats.junit import Outcome, TestCase
-from ackbench.experiments.results.models import (
-    ExpectationOutcome,
-    ExpectationResult,
-    SweepResults,
-)
+from ackbench.experiments.results.models import ExpectationOutcome, ExpectationResult, SweepResults
 from ackbench.experiments.results.sentences import describe_set_aside
 from ackbench.experiments.results.wording import verdict_text
 from ackbench.experiments.verdicts.judge import Judgement, Verdict

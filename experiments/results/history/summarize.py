@@ -14,11 +14,7 @@ from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.expectations import not_expected_line
 from ackbench.experiments.results.history.summary import CellSummary, SweepSummary, planned_s
 from ackbench.experiments.results.lessons.of_sweep import finding_of
-from ackbench.experiments.results.models import (
-    CellResult,
-    SweepResults,
-    TrialResult,
-)
+from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.trials import settings_of_trial
 from ackbench.experiments.sweep.folder import SweepFolder

@@ -130,9 +130,7 @@ _TABLES: Final[Mapping[str, _Table]] = MappingProxyType(
         "trials": _of_columns(TRIAL_COLUMNS, attrgetter("trials"), attrgetter("cell")),
         "cells": _of_columns(CELL_COLUMNS, attrgetter("cells"), attrgetter("cell")),
         "verdicts": _of_columns(
-            VERDICT_COLUMNS,
-            lambda results: judged_clauses(results.cells),
-            attrgetter("cell.cell"),
+            VERDICT_COLUMNS, lambda results: judged_clauses(results.cells), attrgetter("cell.cell")
         ),
         "expectations": _of_columns(
             EXPECTATION_COLUMNS, attrgetter("expectations"), attrgetter("cell")

@@ -90,10 +90,7 @@ class Incident:
     """All logs of an incident, and what follows from them together."""
 
     def __init__(
-        self,
-        logs: Sequence[ReadLog],
-        begin_s: float | None = None,
-        topics: Collection[str] = (),
+        self, logs: Sequence[ReadLog], begin_s: float | None = None, topics: Collection[str] = ()
     ) -> None:
         """Take what was read of each file.
 

@@ -197,8 +197,5 @@ class Orders:
                 yield f"{second} was {self.order.higher} than {first} {pair.text}"
             elif form == "reversed" and pair.outcome is Outcome.MET:
                 yield f"{second} was {self.order.lower} than {first}"
-            elif (form, pair.outcome) in {
-                ("shown", Outcome.NOT_MET),
-                ("open", Outcome.UNDECIDED),
-            }:
+            elif (form, pair.outcome) in {("shown", Outcome.NOT_MET), ("open", Outcome.UNDECIDED)}:
                 yield f"{second} is {self.order.higher} than {first}"

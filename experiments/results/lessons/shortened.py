@@ -16,10 +16,7 @@ from typing import Final
 
 from ackbench.experiments.messages.phrases import format_list
 from ackbench.experiments.planning.properties import defaults_of, kafka_properties, known_versions
-from ackbench.experiments.results.changed_settings import (
-    kafka_defaults,
-    producer_defaults,
-)
+from ackbench.experiments.results.changed_settings import kafka_defaults, producer_defaults
 from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 

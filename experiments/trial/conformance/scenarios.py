@@ -164,12 +164,7 @@ class Scenarios:
             program.kill()
 
     def _to_the_end(
-        self,
-        topic: str,
-        records: int,
-        *,
-        keys: int = 0,
-        settings: Mapping[str, str] = _PRODUCER,
+        self, topic: str, records: int, *, keys: int = 0, settings: Mapping[str, str] = _PRODUCER
     ) -> Run:
         prefix, options = self._producer_options(topic, records, keys)
         with self._program("producer", options, settings) as program:
@@ -246,10 +241,7 @@ class Scenarios:
             with self._program("consumer", options, _CONSUMER) as second:
                 self._await(second, lambda: 0 < self._owned(second) < PARTITIONS, quietly=True)
                 self._await(
-                    first,
-                    lambda: 0 < self._owned(first) < PARTITIONS,
-                    quietly=True,
-                    timeout_s=10,
+                    first, lambda: 0 < self._owned(first) < PARTITIONS, quietly=True, timeout_s=10
                 )
                 first.terminate()
                 return self._run_of(first, first.exit_code())

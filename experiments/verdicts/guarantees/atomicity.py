@@ -38,11 +38,7 @@ _RULES: Final = (
         "it may affect all replicas of the transaction markers or of the coordinator's log",
         UNCLEAN_ELECTION,
     ),
-    *late_request_rules(
-        lambda _c: True,
-        "",
-        "a late EndTxn commits or aborts the middle of it",
-    ),
+    *late_request_rules(lambda _c: True, "", "a late EndTxn commits or aborts the middle of it"),
     not_guaranteed(
         "no-acked-loss is not guaranteed",
         lambda c: not guarantees_no_loss(c),

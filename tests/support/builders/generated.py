@@ -103,10 +103,7 @@ OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
     st.builds(Seek, _consumers, _partitions, st.sampled_from([-70, -2, -1, 1, 3])),
     st.builds(Wait, st.sampled_from([1, 40, 100, 250, 1000])),
     st.builds(
-        Stalls,
-        _processes,
-        st.sampled_from([0, 1, 70, 1200]),
-        st.sampled_from([0, 30, 1000]),
+        Stalls, _processes, st.sampled_from([0, 1, 70, 1200]), st.sampled_from([0, 30, 1000])
     ),
     st.builds(
         StallsSampled,

@@ -28,13 +28,7 @@ def hosted_trial(
         others: its longest gap in ms and its records per second; `None`: not measured.
     """
     latency = ack_ms and Quantiles(
-        records=100,
-        negative_records=0,
-        p50=ack_ms[0],
-        p90=9e9,
-        p99=ack_ms[1],
-        p99_9=9e9,
-        max=9e9,
+        records=100, negative_records=0, p50=ack_ms[0], p90=9e9, p99=ack_ms[1], p99_9=9e9, max=9e9
     )
     return TrialResult(
         trial_id=f"{number:03d}-abcdef",

@@ -62,11 +62,7 @@ REFUSED: Cell = {
 }
 _NS = 1_000_000_000
 UNCONDITIONAL = [guarantee for guarantee in GUARANTEES if guarantee.applies is None]
-WHATEVER_ACKS_IS = (
-    AVAILABILITY,
-    NO_READ_LOSS,
-    READ_AVAILABILITY,
-)
+WHATEVER_ACKS_IS = (AVAILABILITY, NO_READ_LOSS, READ_AVAILABILITY)
 
 
 @dataclass(frozen=True)

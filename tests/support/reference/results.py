@@ -21,11 +21,7 @@ from support.reference.anomalies import (
     missed_ids,
     reordered_rows,
 )
-from support.reference.consumed import (
-    compaction_counts,
-    consumed_anomalies,
-    consumed_counts,
-)
+from support.reference.consumed import compaction_counts, consumed_anomalies, consumed_counts
 from support.reference.groups import group_counts
 from support.reference.transactions import as_read_committed, transaction_counts
 

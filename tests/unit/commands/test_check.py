@@ -36,11 +36,7 @@ def test_it_prints_what_is_guaranteed_and_what_to_change(producer: str) -> None:
 
 @pytest.mark.parametrize(
     ("fail_on", "code"),
-    [
-        ("no-acked-loss:leader-crash", 3),
-        ("no-acked-loss:follower-crash", 0),
-        ("no-acked-loss", 3),
-    ],
+    [("no-acked-loss:leader-crash", 3), ("no-acked-loss:follower-crash", 0), ("no-acked-loss", 3)],
 )
 def test_it_is_a_gate_for_one_fault_or_for_all(producer: str, fail_on: str, code: int) -> None:
     """The reason is printed for each that fails."""

@@ -51,9 +51,7 @@ def test_every_parameter_has_a_description(kind: str) -> None:
     ] == []
 
 
-def test_an_unavailable_fault_is_listed_with_the_reason_and_a_remedy(
-    no_capabilities: None,
-) -> None:
+def test_an_unavailable_fault_is_listed_with_the_reason_and_a_remedy(no_capabilities: None) -> None:
     """One line, where all required capabilities lack the same."""
     del no_capabilities
     assert output_of("faults").count(

@@ -227,11 +227,7 @@ def test_clean_with_force_ends_a_run(sweep: SweepFolder, run: Runner, kind: str)
 
 @pytest.mark.parametrize(("kind", "number"), pairs(KINDS, ENDINGS))
 def test_measuring_another_sweep_waits_for_a_run_and_names_it(
-    home: Home,
-    run: Runner,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-    number: signal.Signals,
+    home: Home, run: Runner, monkeypatch: pytest.MonkeyPatch, kind: str, number: signal.Signals
 ) -> None:
     """Spark would take the cores of the trial; the same sweep is refused, as above."""
     measured: list[str] = []

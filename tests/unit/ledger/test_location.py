@@ -162,11 +162,7 @@ def test_every_store_of_arrow_is_opened(text: str) -> None:
     ],
 )
 def test_an_error_of_a_store_is_one_line_with_the_remedy(
-    uri: str,
-    raised: Exception,
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    uri: str, raised: Exception, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Arrow's own messages have several lines, request ids and no remedy."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")

@@ -100,11 +100,7 @@ def receiver() -> Iterator[Receiver]:
     [
         ("violated", {"violated": 2}, "violated: 2 guarantees of Kafka"),
         ("failed", {"pending_trials": 3}, "failed: 3 of 20 trials are missing"),
-        (
-            "failed",
-            {"pending_trials": 1, "planned_trials": 1},
-            "failed: 1 of 1 trials are missing",
-        ),
+        ("failed", {"pending_trials": 1, "planned_trials": 1}, "failed: 1 of 1 trials are missing"),
         ("failed", {"measured": False}, "failed: the sweep was not measured"),
         ("failed", {"problem": "trial.json is missing"}, "failed: trial.json is missing"),
         (
@@ -270,11 +266,7 @@ def test_a_plan_that_fails_is_reported_if_its_experiment_reports_failures(
 
 @pytest.mark.parametrize(("run_type", "alerts"), [("scheduled", 1), ("manual", 0)])
 def test_an_experiment_that_cannot_be_read_is_reported_if_a_schedule_runs_it(
-    home: Home,
-    receiver: Receiver,
-    monkeypatch: pytest.MonkeyPatch,
-    run_type: str,
-    alerts: int,
+    home: Home, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, run_type: str, alerts: int
 ) -> None:
     """A user who mistypes its name sees the failed task."""
     del home

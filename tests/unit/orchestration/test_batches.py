@@ -45,13 +45,7 @@ TRIALS = tuple(f"{number:03d}-abcdef" for number in range(4))
 def plan_of(*specs: TrialSpec) -> Plan:
     """Return a plan with these trials."""
     return Plan(
-        sweep_id="s",
-        experiment="e",
-        question="?",
-        seed=1,
-        repeats=1,
-        trials=specs,
-        refused=(),
+        sweep_id="s", experiment="e", question="?", seed=1, repeats=1, trials=specs, refused=()
     )
 
 

@@ -82,9 +82,7 @@ def test_clearing_releases_no_lock_of_a_living_process_or_of_another_run(
     assert len(read_locks(locks_location(sweep))) == 2
 
 
-def test_clearing_the_plan_resumes_the_sweep_that_it_has_planned(
-    world: FakeInfrastructure,
-) -> None:
+def test_clearing_the_plan_resumes_the_sweep_that_it_has_planned(world: FakeInfrastructure) -> None:
     """Its sealed trials are kept, and no second sweep appears."""
     sweep = world.sweep(1)
     (sweep.root / "dag-run.txt").write_text("ackbench_sweep/manual")

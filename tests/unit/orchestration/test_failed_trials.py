@@ -136,9 +136,7 @@ def test_a_full_disk_is_named_with_its_place_and_the_remedy(
 
 @pytest.mark.parametrize("ask", [trials.trials_in_order, trials.next_trial, SweepFolder.pending])
 def test_each_task_reads_the_plan_once_for_the_trials_that_are_left(
-    world: FakeInfrastructure,
-    monkeypatch: pytest.MonkeyPatch,
-    ask: Callable[[SweepFolder], object],
+    world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch, ask: Callable[[SweepFolder], object]
 ) -> None:
     """The largest sweep has a thousand tasks, and a plan of megabytes."""
     sweep, read = world.sweep(2), []

@@ -17,11 +17,7 @@ from ackbench.experiments.orchestration.sweep_links import asset_extra, link_of,
 from ackbench.experiments.orchestration.task_hosts import task_hosts
 from ackbench.experiments.sweep.lookup import is_sweep_id, new_sweep_id
 from ackbench.experiments.sweep.published import keep_store, publish_plan
-from ackbench.experiments.sweep.time_limits import (
-    batch_limit_s,
-    results_limit_s,
-    trial_limit_s,
-)
+from ackbench.experiments.sweep.time_limits import batch_limit_s, results_limit_s, trial_limit_s
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.home import Home
 

@@ -92,10 +92,7 @@ NEEDS: Mapping[str, tuple[dict[str, Any], str]] = {
             "fault": FaultRequest(
                 kind="none & kill",
                 joined="&",
-                parts=(
-                    FaultRequest(kind="none"),
-                    FaultRequest(kind="command", parameters=COMMAND),
-                ),
+                parts=(FaultRequest(kind="none"), FaultRequest(kind="command", parameters=COMMAND)),
             )
         },
         "allow_faults lets commands inject faults into the cluster",

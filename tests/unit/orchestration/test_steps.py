@@ -100,10 +100,7 @@ def test_the_report_leaves_the_results_in_the_warehouses_of_home_and_store(
     """For questions over many sweeps, on this host and on any other."""
     sweep, target = a_stored_sweep_with_a_trial(world, tmp_path / "store")
     steps.report(sweep.sweep_id)
-    places = (
-        warehouse.warehouse_of_home(world.home),
-        target.parent.at(warehouse.WAREHOUSE),
-    )
+    places = (warehouse.warehouse_of_home(world.home), target.parent.at(warehouse.WAREHOUSE))
     for place in places:
         rows = warehouse.read_history(place, "trials").to_pylist()
         assert {row["sweep_id"] for row in rows} == {sweep.sweep_id}

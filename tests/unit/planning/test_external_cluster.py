@@ -10,11 +10,7 @@ from support.golden_files import Says
 from ackbench.experiments.ledger.trial_manifest import Role
 from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.planning.experiment import Experiment, parse_experiment
-from ackbench.experiments.planning.external_cluster import (
-    as_reported,
-    check_commands,
-    release_of,
-)
+from ackbench.experiments.planning.external_cluster import as_reported, check_commands, release_of
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 from ackbench.experiments.verdicts.contract import clauses_of

@@ -104,11 +104,7 @@ def test_an_axis_missing_from_a_cross_product_takes_the_value_of_the_section() -
     assert sorted(
         (str(trial.cell["acks"]), trial.cell["linger.ms"], trial.producer["linger.ms"])
         for trial in made.trials
-    ) == [
-        ("1", 5, "5"),
-        ("all", 0, "0"),
-        ("all", 50, "50"),
-    ]
+    ) == [("1", 5, "5"), ("all", 0, "0"), ("all", 50, "50")]
 
 
 @pytest.mark.parametrize(("replication_factor", "least"), [(1, "1"), (2, "2"), (3, "2")])
@@ -176,12 +172,7 @@ def test_settings_are_text_in_kafkas_spelling() -> None:
         trial.topic["retention.ms"],
         trial.topic["preallocate"],
         trial.producer["linger.ms"],
-    ) == (
-        "true",
-        "10000",
-        "true",
-        "0.5",
-    )
+    ) == ("true", "10000", "true", "0.5")
 
 
 def test_an_alias_of_a_property_is_the_same_property() -> None:
@@ -237,11 +228,7 @@ def test_a_faults_parameter_can_be_an_axis() -> None:
 
     assert sorted(
         (trial.fault.kind, str(trial.fault.parameters.get("pause_s"))) for trial in made.trials
-    ) == [
-        ("leader-pause", "1.0"),
-        ("leader-pause", "2.0"),
-        ("none", "None"),
-    ]
+    ) == [("leader-pause", "1.0"), ("leader-pause", "2.0"), ("none", "None")]
 
 
 def test_a_single_override_of_a_setting_that_is_no_axis_applies_to_all_cells() -> None:

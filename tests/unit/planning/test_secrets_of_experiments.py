@@ -50,11 +50,7 @@ JAVA = (
     "ssl.truststore.certificates",
     "ssl.truststore.password",
 )
-BROKER = (
-    *JAVA,
-    "delegation.token.secret.key",
-    "sasl.oauthbearer.assertion.private.key.passphrase",
-)
+BROKER = (*JAVA, "delegation.token.secret.key", "sasl.oauthbearer.assertion.private.key.passphrase")
 ZOOKEEPER = ("zookeeper.ssl.keystore.password", "password.encoder.secret")
 PLACES = [
     *(("producer", "librdkafka", name) for name in LIBRDKAFKA),
@@ -130,16 +126,7 @@ def test_a_secret_of_an_axis_or_an_override_is_a_reference_or_refused(
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "hunter2",
-        "$A,hunter2",
-        "*hunter2",
-        "!hunter2",
-        "{hunter2: 1}",
-        "[hunter2",
-        "'hunter2",
-        "",
-    ],
+    ["hunter2", "$A,hunter2", "*hunter2", "!hunter2", "{hunter2: 1}", "[hunter2", "'hunter2", ""],
 )
 def test_an_override_that_is_no_yaml_is_refused_without_its_secret(text: str) -> None:
     """YAML's own messages contain the text."""

@@ -88,10 +88,7 @@ def test_exactly_once_without_idempotence_is_refused_by_the_client() -> None:
             "copy.copiers is 2 and client is franz-go; allowed: librdkafka or java",
         ),
         (
-            {
-                "client": "java",
-                "copy": COPY | {"slow_members": 1, "slow_records_per_s": 5},
-            },
+            {"client": "java", "copy": COPY | {"slow_members": 1, "slow_records_per_s": 5}},
             "copy.slow_members is 1; allowed with client java: 0 (its program processes",
         ),
         (

@@ -214,10 +214,7 @@ def test_a_comparison_without_groups_has_one_cell_for_all_their_settings() -> No
             {"client": "java", "group": {**GROUP, "fail_every": 2}},
             "group.fail_every is 2; allowed with client java: 0 .its program fails at no record",
         ),
-        (
-            {"consumer": {"group.instance.id": "one"}},
-            "group.instance.id",
-        ),
+        ({"consumer": {"group.instance.id": "one"}}, "group.instance.id"),
         (
             {"fault": "offsets-reassignment", "group": None},
             "group.consumers is 0; allowed: a consumer group of 1 member or more",

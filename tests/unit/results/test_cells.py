@@ -48,9 +48,7 @@ def test_cells_are_ordered_by_fault_then_acks_replication_and_partitions(drawn: 
 
 
 @given(drawn=st.permutations(IN_ORDER))
-def test_results_have_cells_in_that_order_and_refused_cells_last(
-    drawn: list[Cell],
-) -> None:
+def test_results_have_cells_in_that_order_and_refused_cells_last(drawn: list[Cell]) -> None:
     """The terminal table and the page show cells in this order."""
     trials = tuple(
         a_spec(trial_id=f"{number:03d}-abcdef", cell=cell) for number, cell in enumerate(drawn)

@@ -60,8 +60,7 @@ def test_an_axis_is_not_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("controllers", "expected"),
-    [(0, (("broker,controller",), "broker")), (3, None)],
+    ("controllers", "expected"), [(0, (("broker,controller",), "broker")), (3, None)]
 )
 def test_combined_mode_is_named(
     controllers: int, expected: tuple[tuple[str, ...], str] | None

@@ -130,11 +130,7 @@ def test_a_violation_in_any_measured_trial_is_counted_as_detected() -> None:
     )
 
     found = {guarantee: count for guarantee, count in check.detections.items() if count}
-    assert found == {
-        NO_ACKED_LOSS: 1,
-        NO_DUPLICATES: 1,
-        ORDER: 1,
-    }
+    assert found == {NO_ACKED_LOSS: 1, NO_DUPLICATES: 1, ORDER: 1}
 
 
 def test_a_positive_control_without_loss_fails_the_check(says: Says) -> None:
@@ -147,11 +143,7 @@ def test_a_positive_control_without_loss_fails_the_check(says: Says) -> None:
 
 @pytest.mark.parametrize(
     ("statuses", "reason"),
-    [
-        ([], "none was run"),
-        (["void"], "no trial could be judged (void)"),
-        (["failed"], "(failed)"),
-    ],
+    [([], "none was run"), (["void"], "no trial could be judged (void)"), (["failed"], "(failed)")],
 )
 def test_without_a_judged_control_the_check_is_unknown(statuses: list[str], reason: str) -> None:
     """Void and failed controls do not count, nor does a sweep without controls."""

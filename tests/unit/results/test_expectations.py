@@ -122,12 +122,7 @@ def test_the_lines_have_the_worst_figure_and_the_trials(says: Says) -> None:
     says(lines)
 
 
-@given(
-    st.sampled_from(Relation),
-    st.integers(0, 5),
-    st.integers(0, 5),
-    st.integers(0, 5),
-)
+@given(st.sampled_from(Relation), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5))
 def test_an_interval_meets_a_bound_if_each_of_its_values_does(
     relation: Relation, bound: int, one: int, other: int
 ) -> None:

@@ -425,8 +425,7 @@ def test_the_message_about_a_truncated_plan_has_its_path(sweep: SweepFolder) -> 
     """It is one line."""
     (sweep.root / "plan.json").write_bytes((sweep.root / "plan.json").read_bytes()[:100])
     with pytest.raises(
-        LedgerError,
-        match=r"plan\.json is truncated or not a plan: Invalid JSON: EOF[^\n]*$",
+        LedgerError, match=r"plan\.json is truncated or not a plan: Invalid JSON: EOF[^\n]*$"
     ):
         read_results(sweep)
 
@@ -450,8 +449,7 @@ def test_cells_have_shares_of_trials_and_estimates_over_trials(results: SweepRes
 
 
 def test_a_trial_in_which_only_unknown_records_are_absent_cannot_tell_a_loss(
-    sweep: SweepFolder,
-    says: Says,
+    sweep: SweepFolder, says: Says
 ) -> None:
     """It is no trial without loss: the share is 0 to 1 of 1, and its bound says nothing."""
     _write_results(sweep, lost_low_records=0, lost_high_records=2)
@@ -541,10 +539,7 @@ def test_the_first_violating_records_are_named_once_each() -> None:
         }
         for trial, of in named.items()
     } == {
-        "000-a": {
-            NO_ACKED_LOSS: [(0, 1), (0, 3), (0, 5), (0, 7), (0, 9)],
-            NO_DUPLICATES: [(1, 5)],
-        },
+        "000-a": {NO_ACKED_LOSS: [(0, 1), (0, 3), (0, 5), (0, 7), (0, 9)], NO_DUPLICATES: [(1, 5)]},
         "001-b": {NO_ACKED_LOSS: [(2, 2)]},
     }
 

@@ -101,10 +101,7 @@ def test_missed_and_repeated_records_are_judged_by_delivery(
     """
     (cell,) = read_results(measured(tmp_path, delivery)).cells
     verdicts = {judgement.guarantee: judgement.verdict for judgement in cell.judgements}
-    assert (verdicts[NO_MISSED_RECORDS], verdicts[NO_REPROCESSING]) == (
-        missed,
-        repeated,
-    )
+    assert (verdicts[NO_MISSED_RECORDS], verdicts[NO_REPROCESSING]) == (missed, repeated)
 
 
 def test_results_without_the_table_of_copies_are_read(tmp_path: Path) -> None:

@@ -31,13 +31,7 @@ from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.trials import settings_of_trial
 from ackbench.experiments.sweep.cell_names import cell_label
 from ackbench.experiments.sweep.folder import SweepFolder, parse_plan
-from ackbench.experiments.sweep.plan import (
-    ClusterNeed,
-    ExternalAccess,
-    Plan,
-    RefusedCell,
-    Workload,
-)
+from ackbench.experiments.sweep.plan import ClusterNeed, ExternalAccess, Plan, RefusedCell, Workload
 from ackbench.experiments.sweep.workload import Copiers, GroupMembers, Transactions
 from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
 

@@ -42,12 +42,7 @@ def test_the_job_finds_what_a_loop_over_every_record_finds(part: int) -> None:
     ]
     wrong = [history for history, bad in zip(generated, _differ(generated), strict=True) if bad]
     if wrong:
-        pytest.fail(
-            _describe_difference(
-                shrink(min(wrong, key=len), _differ),
-                len(wrong),
-            )
-        )
+        pytest.fail(_describe_difference(shrink(min(wrong, key=len), _differ), len(wrong)))
     tally.count("histories on which the job and plain Python agree", len(generated))
 
 

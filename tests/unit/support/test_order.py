@@ -74,9 +74,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, Ran, Ran]:
 
 
 @pytest.mark.further
-def test_the_printed_seed_gives_the_same_order_and_values_again(
-    runs: tuple[Ran, Ran, Ran],
-) -> None:
+def test_the_printed_seed_gives_the_same_order_and_values_again(runs: tuple[Ran, Ran, Ran]) -> None:
     """It is printed with `-q` too, and by the process that writes for the workers."""
     first, again, _ = runs
     assert again == first

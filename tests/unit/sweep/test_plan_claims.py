@@ -118,11 +118,7 @@ def test_client_rack_is_set_for_the_consumer_only() -> None:
             [{"acks": 1, "fault": "none"}, {"acks": 1, "fault": "leader-crash"}],
             "acks is 1 in every cell",
         ),
-        (
-            {"min_nodes": 3},
-            [{"nodes": 1}, {}],
-            "nodes is 2; the claim needs at least 3 nodes",
-        ),
+        ({"min_nodes": 3}, [{"nodes": 1}, {}], "nodes is 2; the claim needs at least 3 nodes"),
     ],
 )
 def test_an_experiment_that_no_longer_tests_its_claim_is_rejected(

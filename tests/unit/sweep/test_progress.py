@@ -149,13 +149,7 @@ def test_progress_counts_complete_and_failed_trials(tmp_path: Path) -> None:
     sweep.report_activity("trial", "waiting for the full ISR", "002-abcdef")
     progress = reader.read()
 
-    assert (
-        progress.done,
-        progress.failed,
-        progress.total,
-        progress.trial,
-        progress.activity,
-    ) == (
+    assert (progress.done, progress.failed, progress.total, progress.trial, progress.activity) == (
         2,
         1,
         3,

@@ -102,11 +102,7 @@ def test_a_missing_bucket_is_named(home: Home, store: ObjectStore) -> None:
     ],
 )
 def test_an_error_of_the_environment_names_the_variable(
-    store: ObjectStore,
-    monkeypatch: pytest.MonkeyPatch,
-    variable: str,
-    value: str,
-    message: str,
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, message: str
 ) -> None:
     """Credentials and endpoint are set there only."""
     monkeypatch.setenv(variable, value)

@@ -128,8 +128,7 @@ def test_a_trial_that_fails_names_the_broker_that_died_first(run: Run, sweep: Sw
         fails_at="settled", error=WaitTimeout, disturb=lambda: cluster.crash(3)
     )
     with pytest.raises(
-        TrialFailed,
-        match=r"\): node 3 exited by SIGKILL \d\.\d s into the load, which .*; settled",
+        TrialFailed, match=r"\): node 3 exited by SIGKILL \d\.\d s into the load, which .*; settled"
     ):
         run(cluster, clients, NONE)
     assert "WaitTimeout: node 3 exited" in (sweep.failed("000-abcdef") / "reason.txt").read_text()

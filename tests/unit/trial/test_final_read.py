@@ -83,9 +83,7 @@ def high_watermarks(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, int]]:
     """Return what the brokers answer, one request after the other; the last one repeats."""
     answers: list[dict[int, int]] = []
     monkeypatch.setattr(
-        topics,
-        "end_offsets",
-        lambda *_: answers.pop(0) if len(answers) > 1 else answers[0],
+        topics, "end_offsets", lambda *_: answers.pop(0) if len(answers) > 1 else answers[0]
     )
     return answers
 

@@ -8,11 +8,7 @@ from support.builders.records import a_spec
 
 from ackbench.experiments.sweep.plan import ClusterNeed, ExternalAccess, TrialSpec, external_prefix
 from ackbench.experiments.sweep.workload import Copiers, Transactions
-from ackbench.experiments.trial.jobs import (
-    TrialNames,
-    group_jobs,
-    producer_jobs,
-)
+from ackbench.experiments.trial.jobs import TrialNames, group_jobs, producer_jobs
 
 ONE, OTHER = "quick-20260101T000000-abcd", "quick-20260101T000000-ffff"
 

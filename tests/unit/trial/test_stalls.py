@@ -202,10 +202,7 @@ def test_the_machine_was_frozen_if_no_client_ran_while_the_sampler_did_not(
 ) -> None:
     """Otherwise only the process of the trial was late; a wait for a CPU is no frozen machine."""
     wake_up = WakeUp(
-        (1000 + late_ms) * MS,
-        1000 * MS,
-        None if waited_ms is None else waited_ms * MS,
-        clients_ran,
+        (1000 + late_ms) * MS, 1000 * MS, None if waited_ms is None else waited_ms * MS, clients_ran
     )
     stalls = list(MachineStalls.woke(wake_up))
     assert [(stall.process, stall.cause) for stall in stalls] == found
@@ -246,11 +243,7 @@ def test_a_machine_is_stalled_while_the_hypervisor_takes_its_cpus(
 
 @pytest.mark.parametrize(
     ("pages", "found"),
-    [
-        ([0, 250, 1000, 0], [("swap", 50, 150, 1250)]),
-        ([249, 249, 249, 0], []),
-        ([None, None], []),
-    ],
+    [([0, 250, 1000, 0], [("swap", 50, 150, 1250)]), ([249, 249, 249, 0], []), ([None, None], [])],
 )
 def test_a_machine_is_stalled_while_it_swaps_in(pages: list[int | None], found: Found) -> None:
     """5,000 pages per second or more."""

@@ -37,9 +37,7 @@ from ackbench.experiments.verdicts.judge import (
 )
 
 RELIABLE = HarnessCheck(
-    control_clean=True,
-    positive_control_lost=True,
-    detections=dict.fromkeys(GUARANTEES, 1),
+    control_clean=True, positive_control_lost=True, detections=dict.fromkeys(GUARANTEES, 1)
 )
 MECHANISM = "the mechanism"
 
@@ -135,8 +133,7 @@ def _judge_one(
 
 @pytest.mark.parametrize("guarantee", GUARANTEES, ids=str)
 def test_a_guarantee_without_a_violation_held_with_the_bound_of_so_many_trials(
-    guarantee: Guarantee,
-    says: Says,
+    guarantee: Guarantee, says: Says
 ) -> None:
     """0 of 10 trials is not zero, but "below 31 %"."""
     judgement = _judge_one(guarantee, *(_clean(f"{number:03}-a") for number in range(10)))
@@ -145,12 +142,7 @@ def test_a_guarantee_without_a_violation_held_with_the_bound_of_so_many_trials(
         judgement.violation_seen,
         judgement.trials,
         judgement.records_total,
-    ) == (
-        Verdict.HELD,
-        False,
-        (),
-        0,
-    )
+    ) == (Verdict.HELD, False, (), 0)
     assert judgement.share is not None
     assert (judgement.share.seen, judgement.share.of) == (0, 10)
     says(judgement.reasons[1])
@@ -174,9 +166,7 @@ def test_what_the_contract_does_not_know_is_unknown_whatever_was_observed(
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES, ids=str)
-def test_one_violating_trial_makes_the_verdict_violated(
-    guarantee: Guarantee,
-) -> None:
+def test_one_violating_trial_makes_the_verdict_violated(guarantee: Guarantee) -> None:
     """Nine trials without a violation do not outweigh one with it."""
     judgement = _judge_one(
         guarantee,
@@ -258,12 +248,7 @@ def test_without_a_sealed_trial_the_verdict_is_unknown(
         judgement.violation_seen,
         judgement.share,
         judgement.records_total,
-    ) == (
-        Verdict.UNKNOWN,
-        None,
-        None,
-        0,
-    )
+    ) == (Verdict.UNKNOWN, None, None, 0)
     says(judgement.reasons)
     assert all(
         any(trial.reason in reason for reason in judgement.reasons)
@@ -327,8 +312,7 @@ def test_an_outage_in_a_trial_that_is_set_aside_shows_nothing(guarantee: Guarant
 
 @pytest.mark.parametrize("guaranteed", [False, None])
 def test_what_a_void_trial_shows_without_a_guarantee_is_named_and_counts_in_no_share(
-    guaranteed: bool | None,
-    says: Says,
+    guaranteed: bool | None, says: Says
 ) -> None:
     """It is no verdict on Kafka, and it is not kept silent."""
     duplicating = _void("001-b", _violating(NO_DUPLICATES, "001-b"))
@@ -368,8 +352,7 @@ def test_certain_loss_is_a_violation_whatever_the_unknown_outcomes() -> None:
 
 @pytest.mark.parametrize("guarantee", GUARANTEES, ids=str)
 def test_a_sealed_trial_that_was_not_measured_makes_the_verdict_unknown(
-    guarantee: Guarantee,
-    says: Says,
+    guarantee: Guarantee, says: Says
 ) -> None:
     """Not measured is not zero."""
     judgement = _judge_one(
@@ -660,9 +643,7 @@ def _sweeps(facts: st.SearchStrategy[TrialFacts]) -> st.SearchStrategy[list[Tria
 
 any_facts = _facts([None, (0, 0), (0, 2), (1, 1), (1, 3), (2, 4)], [None, 0, 1, 2])
 sweeps = _sweeps(any_facts)
-mostly_clean_sweeps = _sweeps(
-    _facts([None, *[(0, 0)] * 8, (0, 2), (1, 1)], [None, *[0] * 8, 1]),
-)
+mostly_clean_sweeps = _sweeps(_facts([None, *[(0, 0)] * 8, (0, 2), (1, 1)], [None, *[0] * 8, 1]))
 harnesses = st.builds(
     HarnessCheck,
     control_clean=st.sampled_from([None, True]),

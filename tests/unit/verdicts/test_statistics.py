@@ -393,10 +393,7 @@ def test_an_interval_that_contains_the_median_exactly_as_often_as_asked_is_one()
 def test_a_change_reaches_from_the_nearest_to_the_farthest_bounds() -> None:
     """Of seven trials, the lowest and the highest; a value of 0 in the first cell has no ratio."""
     first, second = [float(value) for value in range(1, 8)], [float(v) for v in range(11, 18)]
-    assert median_change(first, second) == (
-        Interval(low=4, high=16),
-        Interval(low=11 / 7, high=17),
-    )
+    assert median_change(first, second) == (Interval(low=4, high=16), Interval(low=11 / 7, high=17))
     assert median_change([0.0, *first[1:]], second) == (Interval(low=4, high=17), None)
 
 

@@ -142,9 +142,7 @@ FRAMEWORKS: Final = (
                 _CONSUMER,
             ),
             NamePattern(
-                _BINDER + r"transaction\.transaction-id-prefix",
-                _PRODUCER,
-                "transactional.id",
+                _BINDER + r"transaction\.transaction-id-prefix", _PRODUCER, "transactional.id"
             ),
         ),
         sets={"producer": {"acks": "1"}, "consumer": {"enable.auto.commit": "false"}},
@@ -204,10 +202,7 @@ FRAMEWORKS: Final = (
         title="Micronaut",
         source="micronaut-projects.github.io/micronaut-kafka: kafkaConfiguration",
         recognised_by=("kafka.producers.*", "kafka.consumers.*"),
-        writes={
-            "producer": "kafka.producers.default.{}",
-            "consumer": "kafka.consumers.default.{}",
-        },
+        writes={"producer": "kafka.producers.default.{}", "consumer": "kafka.consumers.default.{}"},
         rules=(
             NamePattern(r"kafka\.producers\.[^.]+\.(.+)", _PRODUCER),
             NamePattern(r"kafka\.consumers\.[^.]+\.(.+)", _CONSUMER),
@@ -289,8 +284,7 @@ def take_framework(pairs: Sequence[tuple[LineText, str]], taking: Taking) -> boo
 def _framework_of(pairs: Sequence[tuple[LineText, str]]) -> Framework | None:
     names = [spelled for name, _ in pairs for spelled in (name, _kebab(name))]
     return next(
-        (one for one in FRAMEWORKS if any(matches(name, one.recognised_by) for name in names)),
-        None,
+        (one for one in FRAMEWORKS if any(matches(name, one.recognised_by) for name in names)), None
     )
 
 

@@ -28,10 +28,7 @@ from ackbench.experiments.results.checkup.files.operators import (
     read_chart,
     read_resources,
 )
-from ackbench.experiments.results.checkup.files.properties_files import (
-    pairs_of,
-    take_pairs,
-)
+from ackbench.experiments.results.checkup.files.properties_files import pairs_of, take_pairs
 from ackbench.experiments.results.checkup.files.sources import is_source, read_source
 from ackbench.experiments.results.checkup.files.text import text_of
 from ackbench.experiments.results.checkup.files.trees import (

@@ -109,10 +109,7 @@ _FRANZ_GO: Final = ClientInSource(
         Option(r"kgo\.LeaderAck\(\)", "producer", "acks", _constant("1")),
         Option(r"kgo\.NoAck\(\)", "producer", "acks", _constant("0")),
         Option(
-            r"kgo\.DisableIdempotentWrite\(\)",
-            "producer",
-            "enable.idempotence",
-            _constant("false"),
+            r"kgo\.DisableIdempotentWrite\(\)", "producer", "enable.idempotence", _constant("false")
         ),
         Option(r"kgo\.RecordRetries\((\d+)\)", "producer", "retries"),
         Option(
@@ -230,10 +227,7 @@ def read_source(text: str, path: Path) -> FoundFile:
 
 _CLIENT_SCOPES: Final[tuple[Scope, ...]] = ("producer", "consumer")
 _PLAIN_NAMES: Final = ("acks", "retries")
-_USES: Final[Mapping[Scope, str]] = {
-    "producer": r"[Pp]roducer",
-    "consumer": r"[Cc]onsumer",
-}
+_USES: Final[Mapping[Scope, str]] = {"producer": r"[Pp]roducer", "consumer": r"[Cc]onsumer"}
 
 
 def _only_used(taking: Taking, text: str) -> Taking:

@@ -183,8 +183,7 @@ def _conclusion(cases: Sequence[_Case], planned: int) -> Conclusion:
     """
     enough = [case for case in cases if len(case.target_gaps) >= MIN_TRIALS]
     noticed = outcome(
-        met=any(case.is_noticed for case in enough),
-        measured=len(enough) == planned > 0,
+        met=any(case.is_noticed for case in enough), measured=len(enough) == planned > 0
     )
     return conclude([noticed])
 

@@ -61,11 +61,7 @@ class _Case:
     @property
     def effects(self) -> dict[str, Mapping[str, Share]]:
         """What may happen to acknowledged records, with the shares of both clients."""
-        return {
-            "lost": self.lost,
-            "duplicated": self.duplicated,
-            "out of order": self.reordered,
-        }
+        return {"lost": self.lost, "duplicated": self.duplicated, "out of order": self.reordered}
 
     @property
     def observed(self) -> dict[str, Mapping[str, Share]]:
@@ -182,9 +178,7 @@ def _conclusion(cases: Sequence[_Case]) -> Conclusion:
                 measured=enough and shown and all(case.is_alike for case in same),
             )
         ],
-        [
-            outcome(met=False, measured=all(case.is_alike or case.differing for case in own)),
-        ],
+        [outcome(met=False, measured=all(case.is_alike or case.differing for case in own))],
         limited=any(case.differing for case in own),
     )
 

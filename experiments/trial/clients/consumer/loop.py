@@ -29,11 +29,7 @@ from ackbench.experiments.trial.clients.librdkafka.compiled import (
     records_of,
     types,
 )
-from ackbench.experiments.trial.clients.librdkafka.library import (
-    BAD_MSG,
-    NO_ERROR,
-    PARTITION_EOF,
-)
+from ackbench.experiments.trial.clients.librdkafka.library import BAD_MSG, NO_ERROR, PARTITION_EOF
 from ackbench.experiments.trial.clients.librdkafka.value import (
     TRIAL,
     WARM_UP,

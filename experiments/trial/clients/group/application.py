@@ -167,9 +167,7 @@ class ApplicationGroup:
         for member in self.members:
             member.finish()
         return GroupResult(
-            committed=committed_offsets(self.job, end_offsets),
-            at_end=at_end,
-            group=self.job.number,
+            committed=committed_offsets(self.job, end_offsets), at_end=at_end, group=self.job.number
         )
 
     @staticmethod

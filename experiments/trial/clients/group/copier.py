@@ -35,9 +35,7 @@ from ackbench.experiments.trial.clients.producer.transactions import (
 )
 from ackbench.experiments.trial.clients.record.keys import record_keys
 from ackbench.experiments.trial.clients.record.layout import Origin
-from ackbench.experiments.trial.clients.settings.librdkafka import (
-    delivery_timeout_ms,
-)
+from ackbench.experiments.trial.clients.settings.librdkafka import delivery_timeout_ms
 
 INIT_TIMEOUT_S: Final = 60.0
 _SLICE_MS: Final = 100

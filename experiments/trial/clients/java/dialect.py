@@ -52,11 +52,7 @@ class JavaDialect:
     """A send that raises an exception is reported by VerifiableProducer, and by its callback."""
 
     def launch(
-        self,
-        role: Role,
-        arguments: Sequence[str],
-        settings: Mapping[str, str],
-        opened: ExitStack,
+        self, role: Role, arguments: Sequence[str], settings: Mapping[str, str], opened: ExitStack
     ) -> Launch:
         """Return the command of a JVM; with `TOKEN_COMMAND`, it gets its tokens from an endpoint.
 
@@ -94,10 +90,7 @@ class JavaDialect:
 
     @staticmethod
     def effective_settings(
-        log: str,
-        started: Mapping[str, Any],
-        settings: Mapping[str, str],
-        passed: Mapping[str, str],
+        log: str, started: Mapping[str, Any], settings: Mapping[str, str], passed: Mapping[str, str]
     ) -> dict[str, str]:
         """Return the settings that the client reports in its log."""
         del started, passed

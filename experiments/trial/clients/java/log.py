@@ -62,11 +62,7 @@ def read_java_log(text: str, client: str, topic: str, ahead_ns: int) -> Iterator
             continue
         at_ns, begin = wall_ns + ahead_ns, line["text"][:LONGEST_LINE]
         event = Event(
-            at_ns,
-            "",
-            Source.CLIENT,
-            RESOLUTION_NS + abs(ahead_ns),
-            detail=f"{client}: {begin}",
+            at_ns, "", Source.CLIENT, RESOLUTION_NS + abs(ahead_ns), detail=f"{client}: {begin}"
         )
         if match := _REQUEST_TIMEOUT.search(begin):
             count = _count_cancelled(lines, number + 1, match["node"])

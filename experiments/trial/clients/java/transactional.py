@@ -63,10 +63,7 @@ class JavaTransactionalProducer(VerifiableProducer):
     def transactions(self, attempts: pa.Table) -> pa.Table:
         """Return how the transactions ended, as far as they were reported."""
         return transactions_table(
-            self._transactions(),
-            self.job.producer,
-            attempts.num_rows,
-            self.job.transaction_records,
+            self._transactions(), self.job.producer, attempts.num_rows, self.job.transaction_records
         )
 
     def complete_summary(self, summary: ProducerSummary, log: pa.Table) -> ProducerSummary:

@@ -220,11 +220,7 @@ class Client:
         """Return the leaders as one broker reports them; `None` if it does not know the topic."""
         response = ctypes.c_void_p()
         code = library().rd_kafka_metadata(
-            self.address,
-            0,
-            self.topic_handle(topic),
-            ctypes.byref(response),
-            int(timeout_s * 1000),
+            self.address, 0, self.topic_handle(topic), ctypes.byref(response), int(timeout_s * 1000)
         )
         if code != NO_ERROR:
             raise HarnessError(

@@ -218,10 +218,7 @@ def _offsets(
         return _list_offsets(client, topic, spec, isolation, errors)
 
     return wait_until(
-        list_offsets,
-        awaiting=awaiting,
-        timeout_s=timeout_s,
-        seen=lambda: errors or "no answer",
+        list_offsets, awaiting=awaiting, timeout_s=timeout_s, seen=lambda: errors or "no answer"
     )
 
 

@@ -67,9 +67,7 @@ def _write_round(producer: Producer) -> float:
     begin_s = time.monotonic()
     for _ in range(ROUND_RECORDS):
         producer.produce(
-            TOPIC,
-            _VALUE,
-            on_delivery=lambda error, _: errors.append(str(error)) if error else None,
+            TOPIC, _VALUE, on_delivery=lambda error, _: errors.append(str(error)) if error else None
         )
         producer.poll(0)
     unanswered = producer.flush(_TIMEOUT_S)

@@ -33,10 +33,7 @@ from ackbench.infra.start import module_command
 
 MESSAGE_BYTES: Final = 1 << 16
 """The longest message on the socket between the run and the server."""
-_SINGLE_THREADED: Final[Mapping[str, str]] = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-}
+_SINGLE_THREADED: Final[Mapping[str, str]] = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 _ANSWER_TIMEOUT_S: Final = 120.0
 """The first request also waits for the compilation, if this machine never did it; later ones are
 answered at once."""

@@ -21,11 +21,7 @@ from ackbench.infra.process.processes import (
     spawn_dying_with_parent,
     wait_until_stopped,
 )
-from ackbench.infra.process.sessions import (
-    end_sessions,
-    guard_sessions,
-    write_session_record,
-)
+from ackbench.infra.process.sessions import end_sessions, guard_sessions, write_session_record
 
 _KILL_TIMEOUT_S: Final = 15.0
 _LAST_LINES: Final = 5

@@ -209,19 +209,7 @@ def produce_record(schedule: Any, rows: Any, seq: Any, clock: Any) -> Any:
     partition = partition_of(schedule, seq)
     rows[seq].state = DUE
     while True:
-        if (
-            produce(
-                topic,
-                partition,
-                COPY_PAYLOAD,
-                value,
-                size_bytes,
-                key,
-                key_bytes,
-                seq + 1,
-            )
-            == 0
-        ):
+        if produce(topic, partition, COPY_PAYLOAD, value, size_bytes, key, key_bytes, seq + 1) == 0:
             rows[seq].state = SENT
             return 0
         error = last_error()

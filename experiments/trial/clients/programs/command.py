@@ -31,11 +31,7 @@ class CommandDialect:
     logs_time_outs: bool = False
 
     def launch(
-        self,
-        role: Role,
-        arguments: Sequence[str],
-        settings: Mapping[str, str],
-        opened: ExitStack,
+        self, role: Role, arguments: Sequence[str], settings: Mapping[str, str], opened: ExitStack
     ) -> Launch:
         """Return the command with its role.
 
@@ -67,10 +63,7 @@ class CommandDialect:
 
     @staticmethod
     def effective_settings(
-        log: str,
-        started: Mapping[str, Any],
-        settings: Mapping[str, str],
-        passed: Mapping[str, str],
+        log: str, started: Mapping[str, Any], settings: Mapping[str, str], passed: Mapping[str, str]
     ) -> dict[str, str]:
         """Return the settings that the program reports, and those that it was given."""
         del log, settings

@@ -52,11 +52,7 @@ class Dialect(Protocol):
         """`True`: `events` has the requests that timed out."""
 
     def launch(
-        self,
-        role: Role,
-        arguments: Sequence[str],
-        settings: Mapping[str, str],
-        opened: ExitStack,
+        self, role: Role, arguments: Sequence[str], settings: Mapping[str, str], opened: ExitStack
     ) -> Launch:
         """Return how the program is started.
 

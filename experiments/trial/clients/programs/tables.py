@@ -136,8 +136,7 @@ def trim_to_last_known(attempts: pa.Table, log: pa.Table) -> pa.Table:
     """
     stored = log.filter(pc.is_in(log["producer"], pc.unique(attempts["producer"])))
     known = pc.or_(
-        pc.is_valid(attempts["settled_ns"]),
-        pc.is_in(attempts["seq"], pc.drop_null(stored["seq"])),
+        pc.is_valid(attempts["settled_ns"]), pc.is_in(attempts["seq"], pc.drop_null(stored["seq"]))
     )
     last = pc.max(pc.filter(attempts["seq"], known)).as_py()
     return attempts.slice(0, 0 if last is None else last + 1)

@@ -63,7 +63,7 @@ _COMMON: Final[dict[str, str]] = {
 _LOGGING: Final[dict[str, str]] = {
     # The client then logs when it learns of a new leader: a few hundred lines per trial
     # (librdkafka's default: no debug contexts).
-    "debug": "topic",
+    "debug": "topic"
 }
 
 _PRODUCER: Final[dict[str, str]] = {

@@ -18,14 +18,8 @@ _RULES: Final = tuple(
         (rf"cannot delete .*{_TOPIC}", "Delete on topics `ackbench-*`"),
         (rf"(?:producer \d|was not delivered).*{_TOPIC}", "Write on topics `ackbench-*`"),
         (_TOPIC, "Read on topics `ackbench-*`"),
-        (
-            r"cannot delete .*GROUP_AUTHORIZATION_FAILED",
-            "Delete on groups `ackbench*`",
-        ),
-        (
-            r"GROUP_AUTHORIZATION_FAILED|GroupAuthorizationException",
-            "Read on groups `ackbench*`",
-        ),
+        (r"cannot delete .*GROUP_AUTHORIZATION_FAILED", "Delete on groups `ackbench*`"),
+        (r"GROUP_AUTHORIZATION_FAILED|GroupAuthorizationException", "Read on groups `ackbench*`"),
         (
             r"TRANSACTIONAL_ID_AUTHORIZATION_FAILED|TransactionalIdAuthorizationException",
             "Write on transactional ids `ackbench*`",

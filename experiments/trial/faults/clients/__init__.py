@@ -7,16 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from ackbench.experiments.trial.faults.clients import (
-    applications,
-    members,
-    membership,
-    producers,
-)
+from ackbench.experiments.trial.faults.clients import applications, members, membership, producers
 
-KINDS: Final = (
-    *producers.KINDS,
-    *members.KINDS,
-    *membership.KINDS,
-    *applications.KINDS,
-)
+KINDS: Final = (*producers.KINDS, *members.KINDS, *membership.KINDS, *applications.KINDS)

@@ -8,12 +8,7 @@ from typing import Protocol
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
-from ackbench.experiments.trial.faults.core import (
-    EFFECTIVE,
-    FaultContext,
-    FaultParameters,
-    Seconds,
-)
+from ackbench.experiments.trial.faults.core import EFFECTIVE, FaultContext, FaultParameters, Seconds
 
 
 class ClientCrashParameters(FaultParameters):
@@ -53,10 +48,7 @@ class InterruptedProcess(Protocol):
 
 
 def crash_and_restart(
-    context: FaultContext,
-    process: InterruptedProcess,
-    restart_after_s: float,
-    state: str = "",
+    context: FaultContext, process: InterruptedProcess, restart_after_s: float, state: str = ""
 ) -> FaultEvidence:
     """Crash a process, and start the next generation in its place.
 

@@ -32,11 +32,7 @@ from ackbench.experiments.trial.faults.core import (
     Seconds,
     SecondsOrNone,
 )
-from ackbench.experiments.trial.faults.core.effects import (
-    FaultEffects,
-    Topology,
-    no_group_reason,
-)
+from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology, no_group_reason
 from ackbench.experiments.trial.faults.core.kind import TrialObservations, extend_evidence
 from ackbench.infra.errors import WaitTimeout
 
@@ -250,9 +246,7 @@ def _between_steps(member: Member) -> Breakpoint:
 
 
 def _crash(
-    context: FaultContext,
-    parameters: MemberCrashParameters,
-    choose_breakpoint: BreakpointChoice,
+    context: FaultContext, parameters: MemberCrashParameters, choose_breakpoint: BreakpointChoice
 ) -> FaultEvidence:
     """Crash the member at its breakpoint, and start another process in its place."""
     context.sleep_until(parameters.at_s)
@@ -261,9 +255,7 @@ def _crash(
 
 
 def _pause(
-    context: FaultContext,
-    parameters: MemberPauseParameters,
-    choose_breakpoint: BreakpointChoice,
+    context: FaultContext, parameters: MemberPauseParameters, choose_breakpoint: BreakpointChoice
 ) -> FaultEvidence:
     """Pause the member at its breakpoint, and resume it.
 

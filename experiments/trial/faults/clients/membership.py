@@ -122,8 +122,7 @@ def _replace(context: FaultContext, member: Member, restart_after_s: float) -> N
         context.note("fault_stop", f"requested to leave, {member.job.name}")
         member.leave()
         context.note(
-            EFFECTIVE,
-            f"{member.job.name}, process {member.pid}, has left its group and ended",
+            EFFECTIVE, f"{member.job.name}, process {member.pid}, has left its group and ended"
         )
         context.add_evidence(
             f"{member.job.name} (process {member.pid}) left its group"

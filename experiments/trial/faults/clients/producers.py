@@ -12,12 +12,7 @@ from pydantic import Field
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.sweep.client_kinds import traits_of
 from ackbench.experiments.trial.faults.clients.interruptions import ClientCrashParameters
-from ackbench.experiments.trial.faults.core import (
-    EFFECTIVE,
-    FaultContext,
-    FaultKind,
-    FaultMissed,
-)
+from ackbench.experiments.trial.faults.core import EFFECTIVE, FaultContext, FaultKind, FaultMissed
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 
 FAMILY: Final = "clients"

@@ -113,10 +113,7 @@ def _steps_ns(fault: InjectedFault, events: Iterable[Event], *, alone: bool) -> 
 
 
 def _confirmed(
-    fault: InjectedFault,
-    observations: TrialObservations,
-    load_end_ns: int,
-    steps_ns: Sequence[int],
+    fault: InjectedFault, observations: TrialObservations, load_end_ns: int, steps_ns: Sequence[int]
 ) -> FaultEvidence:
     evidence = _evidence_after_trial(fault, observations, load_end_ns, steps_ns)
     in_part = bool(steps_ns) and not evidence.took_effect
@@ -124,10 +121,7 @@ def _confirmed(
 
 
 def _evidence_after_trial(
-    fault: InjectedFault,
-    observations: TrialObservations,
-    load_end_ns: int,
-    steps_ns: Sequence[int],
+    fault: InjectedFault, observations: TrialObservations, load_end_ns: int, steps_ns: Sequence[int]
 ) -> FaultEvidence:
     if fault.began_ns is not None and fault.began_ns >= load_end_ns:
         late_s = (fault.began_ns - load_end_ns) / 1e9

@@ -127,13 +127,7 @@ class FaultContext:
     def for_part(self, kind: str, name: str, label: str, may_exit: MayExit = "none") -> Self:
         """Return the context of one of several faults."""
         return replace(
-            self,
-            kind=kind,
-            name=name,
-            label=label,
-            may_exit=may_exit,
-            evidence=[],
-            begins_ns=[],
+            self, kind=kind, name=name, label=label, may_exit=may_exit, evidence=[], begins_ns=[]
         )
 
     def starting_now(self) -> Self:
@@ -330,10 +324,7 @@ class FaultContext:
         )
 
     def wait_for_reaction(
-        self,
-        probe: Callable[[], str | None],
-        patience_s: float,
-        no_reaction: str,
+        self, probe: Callable[[], str | None], patience_s: float, no_reaction: str
     ) -> bool:
         """Wait until the cluster reacts to the fault, and add the reaction to the evidence.
 

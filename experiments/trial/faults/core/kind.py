@@ -126,11 +126,7 @@ def require_timed_out_requests(
                 f"acknowledged for {longest_s:.2f} s, longer than its request timeout of "
                 f"{observations.request_timeout_s:g} s",
             )
-        return extend_evidence(
-            evidence,
-            "no request of a producer timed out",
-            took_effect=False,
-        )
+        return extend_evidence(evidence, "no request of a producer timed out", took_effect=False)
     return evidence
 
 

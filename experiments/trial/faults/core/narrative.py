@@ -41,10 +41,7 @@ def narrative_of(events: Sequence[Event]) -> tuple[str, ...]:
 
 def _fencing(since_begin: Sequence[Event]) -> Iterator[_TimedSentence]:
     for event in _of_kinds(since_begin, "fenced"):
-        yield (
-            event.at_ns,
-            f"the active controller fenced node {event.node} (missed heartbeats)",
-        )
+        yield (event.at_ns, f"the active controller fenced node {event.node} (missed heartbeats)")
     for event in _of_kinds(since_begin, "unfenced"):
         yield event.at_ns, f"the active controller unfenced node {event.node}"
 

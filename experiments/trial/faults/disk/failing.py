@@ -135,9 +135,7 @@ def slow_disk(context: FaultContext, parameters: SlowDiskParameters) -> FaultEvi
         heals.callback(disks.limit, leader, None)
         disks.limit(leader, parameters.write_bytes_per_s)
         context.note(
-            EFFECTIVE,
-            f"the kernel limits writes to {parameters.write_bytes_per_s} bytes/s",
-            leader,
+            EFFECTIVE, f"the kernel limits writes to {parameters.write_bytes_per_s} bytes/s", leader
         )
         began_s = time.monotonic()
         slow_s = _synced_write_s(context, leader)
@@ -250,9 +248,7 @@ def confirm_bit_flip(evidence: FaultEvidence, observations: TrialObservations) -
     none = "no consumer got a CRC error: the flipped bit is not in the log that is served"
     expected = evidence.parameters["then"] == "read"
     return extend_evidence(
-        evidence,
-        *(failed or [none]),
-        took_effect=evidence.took_effect and bool(failed) == expected,
+        evidence, *(failed or [none]), took_effect=evidence.took_effect and bool(failed) == expected
     )
 
 

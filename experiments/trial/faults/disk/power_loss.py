@@ -219,8 +219,7 @@ def leader_loses_power_in_recovery(
             else f"node {leader} had completed its start when it lost power again"
         )
     return context.fault_evidence(
-        (leader,),
-        took_effect=lost_data and reacted and lost_data_again and in_recovery,
+        (leader,), took_effect=lost_data and reacted and lost_data_again and in_recovery
     )
 
 

@@ -24,10 +24,7 @@ from ackbench.experiments.trial.faults.core.evidence import (
     left_isr,
     stayed_in_isr,
 )
-from ackbench.experiments.trial.faults.core.kind import (
-    require_timed_out_requests,
-    too_short_reason,
-)
+from ackbench.experiments.trial.faults.core.kind import require_timed_out_requests, too_short_reason
 from ackbench.experiments.trial.faults.network.impairment import (
     ImpairmentParameters,
     PartitionParameters,
@@ -145,10 +142,7 @@ def split_majority(context: FaultContext, parameters: SplitParameters) -> FaultE
     brokers = context.cluster.node_ids()
     drops += [PacketDrop(node, clients=True) for node in unreached if node in brokers]
     return impair(
-        context,
-        parameters,
-        drops,
-        (lambda: leader_changed(context, leader), kept_leader(leader)),
+        context, parameters, drops, (lambda: leader_changed(context, leader), kept_leader(leader))
     )
 
 
@@ -167,10 +161,7 @@ def drop_one_way(context: FaultContext, parameters: OneWayParameters) -> FaultEv
         outgoing=parameters.direction == "out",
     )
     return impair(
-        context,
-        parameters,
-        [drop],
-        (lambda: leader_changed(context, leader), kept_leader(leader)),
+        context, parameters, [drop], (lambda: leader_changed(context, leader), kept_leader(leader))
     )
 
 
@@ -271,11 +262,7 @@ def drop_responses(context: FaultContext, parameters: SilenceParameters) -> Faul
     packets were dropped and requests timed out.
     """
     context.sleep_until(parameters.at_s)
-    return impair(
-        context,
-        parameters,
-        [PacketDrop(context.leader(), clients=True, incoming=False)],
-    )
+    return impair(context, parameters, [PacketDrop(context.leader(), clients=True, incoming=False)])
 
 
 def _client_isolation_effects(parameters: SilenceParameters, _topology: Topology) -> FaultEffects:

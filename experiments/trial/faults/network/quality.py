@@ -90,10 +90,7 @@ def lose_packets(context: FaultContext, parameters: PacketLossParameters) -> Fau
     context.sleep_until(parameters.at_s)
     leader = context.leader()
     drop = PacketDrop(
-        leader,
-        other_nodes(context, leader),
-        clients=True,
-        share=parameters.loss_percent / 100,
+        leader, other_nodes(context, leader), clients=True, share=parameters.loss_percent / 100
     )
     return impair(context, parameters, [drop])
 

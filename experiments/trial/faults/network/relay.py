@@ -82,11 +82,7 @@ def _require_lost_connections(
             f"acknowledged for {longest_s:.2f} s",
         )
     if not lost:
-        return extend_evidence(
-            evidence,
-            "no producer logged a lost connection",
-            took_effect=False,
-        )
+        return extend_evidence(evidence, "no producer logged a lost connection", took_effect=False)
     return extend_evidence(
         evidence, f"the producers logged {len(lost)} lost connections", took_effect=True
     )

@@ -26,12 +26,7 @@ from ackbench.experiments.trial.faults.core.effects import (
 )
 from ackbench.experiments.trial.faults.network.impairment import ImpairmentParameters, impair
 from ackbench.experiments.trial.faults.network.relay import FAMILY, NETWORK
-from ackbench.infra.network.rule_actions import (
-    ACTIONS,
-    NEXT_TRANSACTION,
-    RequestRule,
-    RuleAction,
-)
+from ackbench.infra.network.rule_actions import ACTIONS, NEXT_TRANSACTION, RequestRule, RuleAction
 from ackbench.infra.network.treatment import Direction
 
 KIND: Final = "requests"

@@ -369,9 +369,7 @@ def confirm_effect(evidence: FaultEvidence, observations: TrialObservations) -> 
             return extend_evidence(evidence, sign)
     but = " that it had not shown before the injection" if any(b for _, b in signs.values()) else ""
     return extend_evidence(
-        evidence,
-        f"neither the metadata nor a client's log shows an effect{but}",
-        took_effect=False,
+        evidence, f"neither the metadata nor a client's log shows an effect{but}", took_effect=False
     )
 
 

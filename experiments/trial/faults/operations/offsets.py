@@ -14,11 +14,7 @@ from typing import Final
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.trial.clients.librdkafka.admin import group_coordinator
 from ackbench.experiments.trial.faults.core import FaultContext, FaultKind, FaultMissed
-from ackbench.experiments.trial.faults.core.effects import (
-    FaultEffects,
-    Topology,
-    no_group_reason,
-)
+from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology, no_group_reason
 from ackbench.experiments.trial.faults.operations.moves import (
     FAMILY,
     MovedParameters,

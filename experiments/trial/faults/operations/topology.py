@@ -24,11 +24,7 @@ from ackbench.experiments.trial.faults.core.evidence import (
     refusals_as_missed,
     wait_for_leader_change,
 )
-from ackbench.experiments.trial.faults.core.kind import (
-    Seconds,
-    TrialObservations,
-    extend_evidence,
-)
+from ackbench.experiments.trial.faults.core.kind import Seconds, TrialObservations, extend_evidence
 from ackbench.experiments.trial.faults.process.parameters import CrashParameters, crash_effects
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.spec import PartitionState
@@ -215,18 +211,14 @@ def _recreate(
     )
     if any(partition.topic_id != before[0].topic_id for partition in _partitions(context)):
         context.note(
-            RECREATED,
-            f"with {len(before)} partitions and replication factor {replication_factor}",
+            RECREATED, f"with {len(before)} partitions and replication factor {replication_factor}"
         )
 
 
 def _recreated_effects(parameters: RecreatedParameters, _topology: Topology) -> FaultEffects:
     gone_ms = parameters.gone_s * 1000
     return FaultEffects(
-        deletes_topic=True,
-        may_affect_leader=True,
-        heals_after_ms=gone_ms,
-        heals_within_ms=gone_ms,
+        deletes_topic=True, may_affect_leader=True, heals_after_ms=gone_ms, heals_within_ms=gone_ms
     )
 
 

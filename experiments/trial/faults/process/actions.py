@@ -90,10 +90,7 @@ class Action:
 
 
 def _crash(
-    context: FaultContext,
-    selector: TargetSelector,
-    targets: Targets,
-    parameters: CrashParameters,
+    context: FaultContext, selector: TargetSelector, targets: Targets, parameters: CrashParameters
 ) -> bool:
     """Crash all targets; start them when it is time and the cluster has reacted.
 
@@ -109,10 +106,7 @@ def _crash(
 
 
 def _stop(
-    context: FaultContext,
-    selector: TargetSelector,
-    targets: Targets,
-    parameters: StopParameters,
+    context: FaultContext, selector: TargetSelector, targets: Targets, parameters: StopParameters
 ) -> bool:
     """Shut all targets down at the same time; start them as `_crash` does.
 
@@ -133,10 +127,7 @@ def _stop(
 
 
 def _pause(
-    context: FaultContext,
-    selector: TargetSelector,
-    targets: Targets,
-    parameters: PauseParameters,
+    context: FaultContext, selector: TargetSelector, targets: Targets, parameters: PauseParameters
 ) -> bool:
     """Pause all targets for a while.
 

@@ -91,9 +91,7 @@ def roll_hard(context: FaultContext, parameters: RollingParameters) -> FaultEvid
 
 
 def _roll(
-    context: FaultContext,
-    parameters: RollingParameters,
-    take_down: Callable[[int], bool],
+    context: FaultContext, parameters: RollingParameters, take_down: Callable[[int], bool]
 ) -> FaultEvidence:
     """Restart each node in turn, however long that takes, until the load ends.
 

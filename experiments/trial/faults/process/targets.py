@@ -21,11 +21,7 @@ from ackbench.experiments.trial.faults.core.evidence import (
     no_controller,
     stayed_in_isr,
 )
-from ackbench.experiments.trial.faults.process.coordinators import (
-    GROUP,
-    TRANSACTION,
-    Coordinator,
-)
+from ackbench.experiments.trial.faults.process.coordinators import GROUP, TRANSACTION, Coordinator
 from ackbench.infra.errors import WaitTimeout
 from ackbench.infra.kafka.spec import ClusterState, PartitionState
 from ackbench.infra.process.waiting import wait_until

@@ -331,9 +331,7 @@ def _isr_becomes(context: FaultContext, condition: Callable[[tuple[int, ...]], o
     """Return whether the ISR meets a condition within the time in which followers rejoin it."""
     try:
         context.wait_for(
-            lambda: condition(_isr(context)),
-            awaiting="the ISR to change",
-            timeout_s=_ISR_RETURN_S,
+            lambda: condition(_isr(context)), awaiting="the ISR to change", timeout_s=_ISR_RETURN_S
         )
     except WaitTimeout:
         return False

@@ -382,8 +382,7 @@ def test_fields_of_a_response_are_rewritten_and_others_say_why_they_are_not(says
             assert client.throttle_ms == 7
             assert rewritten.remove()[0].requests == 1
             same = ruled(
-                relay,
-                RequestRule("Heartbeat", "responses", "rewrite", rewrite="error_code:NONE"),
+                relay, RequestRule("Heartbeat", "responses", "rewrite", rewrite="error_code:NONE")
             )
             await client.call(2)
             (counts,) = same.remove()

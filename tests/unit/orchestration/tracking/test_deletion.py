@@ -44,11 +44,7 @@ def test_only_the_runs_of_a_pruned_sweep_are_deleted_with_their_artifacts(
     for sweep in (old, new):
         store.track(sweep, home)
     before, size = runs_by_sweep(home), _size(home.mlflow / "artifacts")
-    prune(
-        home,
-        planned_pruning(home, PruneLimits(keep=1), 1_800_000_000.0),
-        print,
-    )
+    prune(home, planned_pruning(home, PruneLimits(keep=1), 1_800_000_000.0), print)
     assert delete_runs(home, [OLD]) == before[OLD]
     assert runs_by_sweep(home) == {NEW: before[NEW]}
     assert _size(home.mlflow / "artifacts") < size

@@ -163,8 +163,7 @@ def test_a_failed_trial_is_a_failed_run_with_its_reason_and_no_results(
 
 
 def test_the_summary_lists_refused_cells_and_has_the_table(
-    tracked: tuple[Home, SweepFolder, store.TrackedSweep],
-    says: Says,
+    tracked: tuple[Home, SweepFolder, store.TrackedSweep], says: Says
 ) -> None:
     """The client's message is the reason; the table is in the description and an artifact."""
     home, _, _ = tracked
@@ -177,8 +176,7 @@ def test_the_summary_lists_refused_cells_and_has_the_table(
 
 
 def test_the_summary_has_the_verdicts_and_the_results_of_the_controls(
-    tracked: tuple[Home, SweepFolder, store.TrackedSweep],
-    says: Says,
+    tracked: tuple[Home, SweepFolder, store.TrackedSweep], says: Says
 ) -> None:
     """There is one tag per guarantee; no verdict is HELD before the measurement."""
     summary = run_of(tracked[0], "summary")
@@ -479,11 +477,7 @@ def test_params_describe_the_cluster() -> None:
         zookeeper_params["coordination"],
         zookeeper_params["zookeeper.nodes"],
         "controllers" in zookeeper_params,
-    ) == (
-        "zookeeper",
-        "3",
-        False,
-    )
+    ) == ("zookeeper", "3", False)
     assert kraft_params["client.defaults"] == "false"
 
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.builders.sweeps import (
-    LOSING,
-    SAFE,
-    TRUTHS,
-    Truth,
-    a_cell,
-    measured_sweep,
-)
+from support.builders.sweeps import LOSING, SAFE, TRUTHS, Truth, a_cell, measured_sweep
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.quantities import TransactionCounts

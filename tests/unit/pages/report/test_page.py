@@ -338,15 +338,7 @@ def test_a_single_trial_has_a_page() -> None:
 def test_tables_without_rows_are_unknown(data: ReportData) -> None:
     """A sweep without reads, histograms, outages or timelines has a page."""
     text = text_of(
-        replace(
-            data,
-            timeline={},
-            histogram={},
-            outages={},
-            attribution={},
-            leaders={},
-            machine={},
-        )
+        replace(data, timeline={}, histogram={}, outages={}, attribution={}, leaders={}, machine={})
     )
     assert "Unknown: the results have no latencies." in text
     assert "Unknown: no outage during a fault has been measured." in text

@@ -78,11 +78,7 @@ def test_faults_that_a_topic_cannot_have_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("configuration", "guarantee", "changes"),
     [
-        (
-            Configuration(replication_factor=3),
-            LOSS,
-            ["topic min.insync.replicas=2"],
-        ),
+        (Configuration(replication_factor=3), LOSS, ["topic min.insync.replicas=2"]),
         (
             Configuration(
                 replication_factor=3, producer={"acks": "1", "enable.idempotence": "false"}

@@ -514,10 +514,7 @@ def test_the_tag_of_an_image_is_a_version_of_kafka(
             "shop.conf",
             "name = shop\nout.kafka.message.send.max.retries = 3\nout.kafka.acks = 1\n",
             "properties",
-            {
-                ("producer", "message.send.max.retries", "3", 2),
-                ("producer", "acks", "1", 3),
-            },
+            {("producer", "message.send.max.retries", "3", 2), ("producer", "acks", "1", 3)},
             0,
         ),
         (

@@ -42,10 +42,7 @@ PROGRAMS = {
     "franz-go": 'import "github.com/twmb/franz-go/pkg/kgo"\nc.Produce(); kgo.ConsumeTopics(); ',
     "Sarama": 'import "github.com/IBM/sarama"\nNewSyncProducer(); NewConsumerGroup(); ',
 }
-NOT_READ = {
-    ("franz-go", "auto.offset.reset"),
-    ("franz-go", "enable.idempotence"),
-}
+NOT_READ = {("franz-go", "auto.offset.reset"), ("franz-go", "enable.idempotence")}
 """The library's default, which a program has without writing anything, or a nested call."""
 
 

@@ -82,9 +82,7 @@ def test_trials_with_the_same_settings_are_counted_by_fault() -> None:
         {"client": "java"},
     ],
 )
-def test_a_trial_that_differs_in_a_deciding_setting_is_not_counted(
-    changes: dict[str, Any],
-) -> None:
+def test_a_trial_that_differs_in_a_deciding_setting_is_not_counted(changes: dict[str, Any]) -> None:
     """It answers another question."""
     assert of_loss(stored(trial(**changes), 12)) is None
 

@@ -83,10 +83,7 @@ def test_swapping_two_sweeps_swaps_the_signs(seed: int) -> None:
         assert here.p_value == there.p_value
         if there.ratio is not None:
             assert here.ratio == pytest.approx(1 / there.ratio, rel=0.02)
-        assert {there.change, here.change} in (
-            {"same"},
-            {"worse", "better"},
-        )
+        assert {there.change, here.change} in ({"same"}, {"worse", "better"})
 
 
 def test_a_slower_sweep_is_worse_in_latency_and_in_nothing_else() -> None:

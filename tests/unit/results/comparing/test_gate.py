@@ -98,11 +98,7 @@ def expecting(results: SweepResults, measure: str) -> SweepResults:
 
 @pytest.mark.parametrize(
     ("measure", "cells"),
-    [
-        ("lost", ["acks=1 "]),
-        ("duplicates", ["acks=all ", "acks=1 "]),
-        ("reordered", []),
-    ],
+    [("lost", ["acks=1 "]), ("duplicates", ["acks=all ", "acks=1 "]), ("reordered", [])],
 )
 def test_what_is_not_as_expected_fails_guaranteed_or_not(measure: str, cells: list[str]) -> None:
     """Without any other gate; each cell has its own line, with its figure and its trials."""

@@ -255,9 +255,7 @@ def test_two_labels_become_one(a: str, b: str, label: str) -> None:
 
 
 @pytest.mark.further
-def test_the_page_of_a_split_sweep_shows_every_pair_and_is_deterministic(
-    tmp_path: Path,
-) -> None:
+def test_the_page_of_a_split_sweep_shows_every_pair_and_is_deterministic(tmp_path: Path) -> None:
     """Element ids are unique, although each comparison has the same charts."""
     set_matplotlib_cache(Home(tmp_path))
     within = compare_within(a_sweep(*ACKS), "acks")
@@ -316,10 +314,7 @@ def test_a_slower_setting_is_marked_with_its_interval() -> None:
 
 @pytest.mark.parametrize(
     ("trials", "few"),
-    [
-        (5, "more than 5 pairs of trials, and p-values and intervals need 6."),
-        (6, ""),
-    ],
+    [(5, "more than 5 pairs of trials, and p-values and intervals need 6."), (6, "")],
 )
 def test_a_note_states_that_pairs_are_too_few(trials: int, few: str) -> None:
     """It has the required number."""

@@ -5,13 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from support.builders.nights import (
-    CELLS,
-    MACHINE,
-    a_night,
-    history,
-    shifted,
-)
+from support.builders.nights import CELLS, MACHINE, a_night, history, shifted
 from support.golden_files import Says
 
 from ackbench.experiments.results.history.change_points import find_shifts

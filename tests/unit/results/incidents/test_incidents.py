@@ -98,9 +98,7 @@ def test_an_outage_has_the_lines_that_show_it(stored: dict[str, StoredIncident])
         assert line == one.text
 
 
-def test_the_timeline_is_in_order_and_says_the_same_once(
-    stored: dict[str, StoredIncident],
-) -> None:
+def test_the_timeline_is_in_order_and_says_the_same_once(stored: dict[str, StoredIncident]) -> None:
     """Lines that say the same within seconds are counted."""
     entries = timeline(incident_of(stored["leader-crash"]))
     assert [one.at_s for one in entries] == sorted(one.at_s for one in entries)

@@ -113,9 +113,7 @@ def test_a_finished_or_impossible_stop_is_done() -> None:
     assert [one.done for one in done] == [False, True, True, False]
 
 
-def test_the_page_lists_impossible_failed_and_pending_lessons(
-    tmp_path: Path,
-) -> None:
+def test_the_page_lists_impossible_failed_and_pending_lessons(tmp_path: Path) -> None:
     """Each claim is on the page, tested or not."""
     home = Home(tmp_path)
     folder = TourFolder(home.tours / "tour-1")

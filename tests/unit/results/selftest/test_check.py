@@ -231,10 +231,7 @@ def test_a_figure_that_becomes_unknown_counts_as_a_change() -> None:
         {"LOST": 2, "DELIVERED_ONCE": 9, "missed_records": 0},
         {"LOST": 9, "DELIVERED_ONCE": 2, "missed_records": None},
     )
-    assert (found.ok, found.found) == (
-        False,
-        "DELIVERED_ONCE -7, LOST +7, missed_records unknown",
-    )
+    assert (found.ok, found.found) == (False, "DELIVERED_ONCE -7, LOST +7, missed_records unknown")
 
 
 def test_a_job_that_finds_nothing_fails_the_selftest(

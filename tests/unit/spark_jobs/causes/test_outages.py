@@ -228,9 +228,7 @@ def test_fencing_the_leader_precedes_fencing_another_target() -> None:
 
 
 @pytest.mark.parametrize("targets", [(2, 3), (3,)])
-def test_fencing_a_follower_counts_if_the_leader_was_not_fenced(
-    targets: tuple[int, ...],
-) -> None:
+def test_fencing_a_follower_counts_if_the_leader_was_not_fenced(targets: tuple[int, ...]) -> None:
     """With acks=all and for consumers, the partition waits until a lost follower is fenced."""
     assert observed_ms(LED, FENCED._replace(node=3), targets=targets)["detected"] == 250
 

@@ -237,10 +237,7 @@ def test_an_epoch_boundary_ends_at_the_first_record_of_the_next_epoch() -> None:
         AnomalousRecord(seq=11),
         AnomalousRecord(seq=13),
         appended=(Appended(5, 0, 10), Appended(6, 12, 99)),
-    ) == [
-        "NEVER_APPENDED",
-        "UNATTRIBUTED",
-    ]
+    ) == ["NEVER_APPENDED", "UNATTRIBUTED"]
 
 
 def test_the_last_leader_may_have_appended_nothing() -> None:
@@ -252,10 +249,7 @@ def test_the_first_leader_may_have_appended_nothing() -> None:
     """All records before 15 were lost, and epoch 5 is known to have existed."""
     assert causes(
         AnomalousRecord(seq=14), AnomalousRecord(seq=16), appended=(Appended(6, 15, 99),)
-    ) == [
-        "NEVER_APPENDED",
-        "UNATTRIBUTED",
-    ]
+    ) == ["NEVER_APPENDED", "UNATTRIBUTED"]
 
 
 def test_boundaries_are_between_all_earlier_and_all_later_epochs() -> None:
@@ -263,10 +257,7 @@ def test_boundaries_are_between_all_earlier_and_all_later_epochs() -> None:
     appended = (Appended(7, 40, 50), Appended(6, 15, 30), Appended(5, 0, 10))
     assert causes(
         *(AnomalousRecord(seq=seq) for seq in (12, 25, 35, 45, 51)), appended=appended
-    ) == [
-        *["NEVER_APPENDED", "UNATTRIBUTED"] * 2,
-        "UNATTRIBUTED",
-    ]
+    ) == [*["NEVER_APPENDED", "UNATTRIBUTED"] * 2, "UNATTRIBUTED"]
 
 
 @pytest.mark.parametrize(
@@ -297,10 +288,7 @@ def test_each_producer_has_its_own_boundaries() -> None:
     )
     assert causes(
         AnomalousRecord(seq=12), AnomalousRecord(seq=12, producer=1), appended=appended
-    ) == [
-        "NEVER_APPENDED",
-        "UNATTRIBUTED",
-    ]
+    ) == ["NEVER_APPENDED", "UNATTRIBUTED"]
 
 
 @pytest.mark.parametrize(("start_offset", "epochs"), [(80, ()), (None, LINEAGE)])
@@ -317,10 +305,7 @@ def test_a_leader_acknowledges_nothing_before_its_epoch_starts(
     ]
     assert causes(
         *rows, events=(LEADER_2, LEADER_1._replace(offset=start_offset), truncation), epochs=epochs
-    ) == [
-        "UNATTRIBUTED",
-        "TRUNCATED",
-    ]
+    ) == ["UNATTRIBUTED", "TRUNCATED"]
 
 
 @pytest.mark.parametrize(("offset", "ends"), [(79, None), (80, 80), (250, 80)])

@@ -107,12 +107,7 @@ IDS_OR_NONE = st.lists(
 )
 
 
-@given(
-    IDS.map(lambda ids: list(dict.fromkeys(ids))),
-    IDS_OR_NONE,
-    IDS_OR_NONE,
-    IDS_OR_NONE,
-)
+@given(IDS.map(lambda ids: list(dict.fromkeys(ids))), IDS_OR_NONE, IDS_OR_NONE, IDS_OR_NONE)
 def test_a_number_leads_back_to_the_id(
     attempted: list[tuple[int, int]], in_log: list[Id], corrupt: list[Id], received: list[Id]
 ) -> None:

@@ -256,9 +256,7 @@ def test_statistics_that_do_not_count_nulls_do_not_exclude_them() -> None:
     statistics = SimpleNamespace(has_min_max=True, min=9, max=9, null_count=None)
     group = SimpleNamespace(column=lambda _: SimpleNamespace(statistics=statistics))
     footer = SimpleNamespace(
-        num_row_groups=1,
-        schema=SimpleNamespace(names=["seq"]),
-        row_group=lambda _: group,
+        num_row_groups=1, schema=SimpleNamespace(names=["seq"]), row_group=lambda _: group
     )
     assert row_groups(footer, Unit(ledger([9]), end_seq=5), with_beyond=False) == [0]
     assert row_groups(footer, Unit(ledger([9]), 2, 5), with_beyond=False) == []

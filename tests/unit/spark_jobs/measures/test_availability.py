@@ -310,10 +310,7 @@ def test_producers_and_the_consumer_have_gaps_of_their_own() -> None:
     """A partition can acknowledge records that no consumer receives."""
     trial = planted([(0, 3 * MS, "acked")], [9 * MS])
     both = {**acknowledgements(arrays(trial).attempts, trial.phases), **delivered(trial)}
-    assert rows(both) == {
-        (0, "producer", 1, 3 * MS, 0, True),
-        (0, "consumer", 1, 9 * MS, 0, True),
-    }
+    assert rows(both) == {(0, "producer", 1, 3 * MS, 0, True), (0, "consumer", 1, 9 * MS, 0, True)}
 
 
 # Several gaps.

@@ -263,10 +263,7 @@ def test_a_truncation_explains_only_what_was_sent_before_it() -> None:
         "000-a",
         [PlantedAttempt(0, 5, sent_ns=100 * ms), PlantedAttempt(0, 6, sent_ns=700 * ms)],
         [],
-        [
-            PlantedRead(0, 5, 2, received_ns=300 * ms),
-            PlantedRead(0, 6, 3, received_ns=750 * ms),
-        ],
+        [PlantedRead(0, 5, 2, received_ns=300 * ms), PlantedRead(0, 6, 3, received_ns=750 * ms)],
         events=(
             logged(0, "became_leader", leader_epoch=5, offset=0),
             logged(600 * ms, "truncated", offset=2),

@@ -36,11 +36,7 @@ def test_an_expired_record_counts_as_it_was_read(measured: Measure) -> None:
         PlantedAttempt(0, seq, offset=offset)
         for seq, offset in ((0, 0), (1, 1), (2, 2), (3, 1), (4, 6), (5, 7), (6, None))
     ]
-    log = [
-        PlantedLogRow(0, 0, 0),
-        PlantedLogRow(0, 1, 1),
-        PlantedLogRow(0, 4, 6),
-    ]
+    log = [PlantedLogRow(0, 0, 0), PlantedLogRow(0, 1, 1), PlantedLogRow(0, 4, 6)]
     # seq 2 expired unread; seq 1 is at the offset of seq 3; seq 5 is lost at a retained offset.
     trial = PlantedTrial("000-expired", attempts, log, begin_offsets={0: BEGIN})
     without = PlantedTrial("001-nothing-expired", attempts, log)

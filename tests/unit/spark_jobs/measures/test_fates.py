@@ -167,8 +167,7 @@ def test_only_acked_records_move_to_duplicated() -> None:
 
 
 RECORDS = st.lists(
-    st.tuples(st.sampled_from([None, *OUTCOMES]), st.integers(0, 3), st.integers(0, 1)),
-    max_size=12,
+    st.tuples(st.sampled_from([None, *OUTCOMES]), st.integers(0, 3), st.integers(0, 1)), max_size=12
 )
 """Of each record: outcome (`None`: never attempted), intact and corrupt copies."""
 

@@ -196,10 +196,7 @@ def test_quantiles_are_exact_although_histograms_are_not() -> None:
 def test_a_bucket_with_several_quantiles_has_one_row() -> None:
     """The p50 and the maximum share it; each phase has rows of its own."""
     found = histogram_table(
-        {
-            (ACK, ALL): distribution(0, 1024, 1025, 1031),
-            (ACK, Phase.DURING): distribution(0, 1024),
-        }
+        {(ACK, ALL): distribution(0, 1024, 1025, 1031), (ACK, Phase.DURING): distribution(0, 1024)}
     )
     names = ("measure", "phase", "from_us", "to_us", "records")
     assert [tuple(row[name] for name in names) for row in found.to_pylist()] == [
@@ -237,8 +234,7 @@ def test_latencies_of_parts_merge_to_those_of_all_records(
 
 
 READS = st.lists(
-    st.tuples(st.sampled_from([None, 0, 1, 2, 5]), st.integers(0, 50_000)),
-    max_size=12,
+    st.tuples(st.sampled_from([None, 0, 1, 2, 5]), st.integers(0, 50_000)), max_size=12
 )
 
 

@@ -56,10 +56,7 @@ def test_there_is_no_order_between_producers_or_partitions() -> None:
     """Kafka does not guarantee one; another trial has a log of its own."""
     log = [PlantedLogRow(0, 5, 0), PlantedLogRow(1, 3, 1), PlantedLogRow(0, 4, 2, partition=1)]
     assert reordered(log) == set()
-    both = (
-        PlantedTrial("7", ATTEMPTS, log),
-        PlantedTrial("8", ATTEMPTS, [PlantedLogRow(0, 2, 3)]),
-    )
+    both = (PlantedTrial("7", ATTEMPTS, log), PlantedTrial("8", ATTEMPTS, [PlantedLogRow(0, 2, 3)]))
     assert measure_planted(*both)["trials"]["reordered_records"].to_pylist() == [0, 0]
 
 

@@ -93,12 +93,7 @@ PLANTED = (
     trial("committed in part", ("committed", "+-.")),
     trial("unknown and complete", ("unknown", "+++"), ("unknown", "---")),
     trial("unknown and torn", ("unknown", "++-")),
-    trial(
-        "across two blocks",
-        ("unknown", "+" * 64 + "." * 6),
-        ("unknown", "+" * 70),
-        records=70,
-    ),
+    trial("across two blocks", ("unknown", "+" * 64 + "." * 6), ("unknown", "+" * 70), records=70),
     PlantedTrial(
         "two producers",
         [PlantedAttempt(0, 0, transaction=0), PlantedAttempt(1, 0, transaction=0)],
@@ -186,10 +181,7 @@ def test_an_unknown_transaction_may_be_visible_completely_or_not_at_all(found: T
 
 def test_a_transaction_across_two_blocks_is_one(found: Tables) -> None:
     """Visible in one bitmap and absent from the other is visible in part."""
-    assert counts(found, "across two blocks") == {
-        "unknown_transactions": 2,
-        "torn_transactions": 1,
-    }
+    assert counts(found, "across two blocks") == {"unknown_transactions": 2, "torn_transactions": 1}
 
 
 def test_a_rejected_record_tears_no_transaction(found: Tables) -> None:

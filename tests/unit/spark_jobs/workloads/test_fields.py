@@ -124,9 +124,7 @@ def plain_replays(planted: PlantedTrial) -> dict[int, tuple[int, int, int]]:
     return found
 
 
-def test_random_fields_and_replays_are_counted_as_by_the_reference(
-    measured: Measure,
-) -> None:
+def test_random_fields_and_replays_are_counted_as_by_the_reference(measured: Measure) -> None:
     """A trial without replays has no rows."""
     trials = [random_trial(seed) for seed in range(8)]
     tables = measured(

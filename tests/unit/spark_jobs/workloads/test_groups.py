@@ -174,9 +174,7 @@ def test_several_groups_are_counted_separately(measured: Measure) -> None:
         assert row[f"group_{name}"] == max(group[name] for group in found.values())
 
 
-def test_several_random_groups_are_counted_as_by_the_reference(
-    measured: Measure,
-) -> None:
+def test_several_random_groups_are_counted_as_by_the_reference(measured: Measure) -> None:
     """The members are split into groups, and each group has its own commits."""
     trials = [random_trial_with_groups(seed) for seed in range(10)]
     found = {

@@ -106,9 +106,7 @@ def test_the_predicted_share_is_what_counting_gives(before: int, after: int) -> 
     assert stays / lcm == pytest.approx(gcd(before, after) / max(before, after))
 
 
-def test_keys_in_two_partitions_and_rejected_records_do_not_count(
-    measured: Measure,
-) -> None:
+def test_keys_in_two_partitions_and_rejected_records_do_not_count(measured: Measure) -> None:
     """Key 0 is in two partitions, key 1 in one, and the record of key 2 was rejected."""
     attempts = [
         PlantedAttempt(0, 0, partition=0, key=0),
@@ -258,9 +256,7 @@ def random_trial(seed: int) -> PlantedTrial:
     )
 
 
-def test_random_keys_and_orders_are_counted_as_by_the_reference(
-    measured: Measure,
-) -> None:
+def test_random_keys_and_orders_are_counted_as_by_the_reference(measured: Measure) -> None:
     """A trial that requests no key measures has no rows."""
     trials = [random_trial(seed) for seed in range(30)]
     tables = measured(

@@ -90,12 +90,7 @@ PRODUCED = Run(
     asked_records=RECORDS,
 )
 CONSUMED = Run(
-    lines=[
-        STARTED,
-        assignment("partitions_assigned", *range(PARTITIONS)),
-        *reading(ALL),
-        ENDED,
-    ],
+    lines=[STARTED, assignment("partitions_assigned", *range(PARTITIONS)), *reading(ALL), ENDED],
     exit_code=0,
     stored=ALL,
     prefix=PREFIX,

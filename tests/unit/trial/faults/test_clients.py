@@ -67,9 +67,7 @@ def test_a_paused_member_was_removed_if_another_one_got_its_partition_meanwhile(
         (event_of("revoked", "member 1.0: lost", at_ns=900_000_000),),
     ],
 )
-def test_a_paused_member_without_such_a_log_line_was_not_removed(
-    events: tuple[Event, ...],
-) -> None:
+def test_a_paused_member_without_such_a_log_line_was_not_removed(events: tuple[Event, ...]) -> None:
     """A partition that it gave back, or lost before the pause, does not count."""
     evidence = confirmed(*events)
     assert not evidence.took_effect

@@ -97,11 +97,7 @@ def test_a_producer_that_is_not_replaced_keeps_the_order(kind: str) -> None:
         effects.ends_transactional_producer,
         effects.restarts_producer,
         effects.may_affect_leader,
-    ) == (
-        True,
-        False,
-        False,
-    )
+    ) == (True, False, False)
 
 
 @pytest.fixture
@@ -274,12 +270,7 @@ def test_a_delayed_request_leaves_nodes_and_replicas_alone(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("client", "transaction_version", "is_possible"),
-    [
-        ("java", 2, False),
-        ("java", 1, True),
-        ("java", None, True),
-        ("librdkafka", 2, True),
-    ],
+    [("java", 2, False), ("java", 1, True), ("java", None, True), ("librdkafka", 2, True)],
 )
 def test_add_partitions_is_refused_where_the_client_does_not_send_it(
     client: str, transaction_version: int | None, is_possible: bool

@@ -85,11 +85,7 @@ def test_a_topic_setting_overrides_the_broker_setting() -> None:
         without_topic_settings.min_insync_replicas,
         without_topic_settings.unclean_election,
         without_topic_settings.retention_ms,
-    ) == (
-        3,
-        True,
-        300_000,
-    )
+    ) == (3, True, 300_000)
 
 
 def test_circumstances_contain_the_effective_defaults() -> None:

@@ -149,10 +149,7 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     (
         LOSS,
         20,
-        {
-            "fault": LEADER_CRASH.model_copy(update={"nodes_down": 2}),
-            "eligible_leader_replicas": 1,
-        },
+        {"fault": LEADER_CRASH.model_copy(update={"nodes_down": 2}), "eligible_leader_replicas": 1},
     ),
     (
         LOSS,
@@ -186,20 +183,11 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     (DUPLICATES, 4, {"idempotent": True, "retention_bytes": 4_000_000}),
     (DUPLICATES, 4, {"idempotent": True, "retention_bytes": 0}),
     (DUPLICATES, 4, {"idempotent": True, "retention_ms": 0}),
-    (
-        DUPLICATES,
-        4,
-        {"idempotent": True, "transactional": True, "delivery_timeout_ms": 0},
-    ),
+    (DUPLICATES, 4, {"idempotent": True, "transactional": True, "delivery_timeout_ms": 0}),
     (
         DUPLICATES,
         7,
-        {
-            "idempotent": True,
-            "transactional": True,
-            "delivery_timeout_ms": 0,
-            "retention_ms": -1,
-        },
+        {"idempotent": True, "transactional": True, "delivery_timeout_ms": 0, "retention_ms": -1},
     ),
     (DUPLICATES, 5, {"idempotent": True, "delivery_timeout_ms": 1}),
     (DUPLICATES, 5, {"idempotent": True, "delivery_timeout_ms": 25_000}),

@@ -28,8 +28,7 @@ def trial(client: str, level: int, fault: str, torn: int, aborted_visible: int =
     held = f"a relay held EndTxn v{version} to node 1, held for 1.00 s, delivered in the next"
     evidence = (f"{held} transaction, answered with error {90 if version == 5 else 0}: NAME",)
     return a_trial(
-        {"client": client, "transaction.version": level, "fault": fault},
-        transactions=counts,
+        {"client": client, "transaction.version": level, "fault": fault}, transactions=counts
     ).model_copy(update={"fault": FaultResult(kind=fault, took_effect=True, evidence=evidence)})
 
 

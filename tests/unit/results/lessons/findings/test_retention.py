@@ -19,11 +19,7 @@ from ackbench.experiments.sweep.workload import GroupMembers
 find = load_finding("retention")
 
 LOAD = Workload(
-    rate_records_per_s=2000,
-    record_size_bytes=1000,
-    duration_s=9,
-    keys=Keys(count=0),
-    producers=1,
+    rate_records_per_s=2000, record_size_bytes=1000, duration_s=9, keys=Keys(count=0), producers=1
 )
 TOPIC = {"retention.bytes": "4000000", "segment.bytes": "1000000"}
 

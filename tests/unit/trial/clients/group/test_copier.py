@@ -205,9 +205,7 @@ def test_a_copier_has_as_long_to_end_as_the_time_outs_of_its_producer(
 
 @pytest.mark.further
 def test_a_copier_whose_client_does_not_return_is_said_to_hang_and_is_killed(
-    brokers: MockBrokers,
-    job: Callable[[Commit, int], GroupJob],
-    monkeypatch: pytest.MonkeyPatch,
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It looks for the group's coordinator three times, and then waits for ever.
 

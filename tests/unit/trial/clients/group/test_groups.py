@@ -495,11 +495,7 @@ def test_a_group_begins_at_offset_0_with_any_auto_offset_reset(
     An unthrottled slow member finishes at once.
     """
     brokers.write("trial", 2, RECORDS, TOKEN)
-    changes = {
-        "auto_offset_reset": auto_offset_reset,
-        "slow_members": 1,
-        "slow_records_per_s": 1,
-    }
+    changes = {"auto_offset_reset": auto_offset_reset, "slow_members": 1, "slow_records_per_s": 1}
     with ConsumerGroup.running(job("after", 1).model_copy(update=changes)) as group:
         group.wait_ready()
         group.unthrottle()

@@ -35,9 +35,7 @@ def test_where_a_process_is_are_its_innermost_calls() -> None:
     assert describe_calls(calls_of(TRACE.partition("  File")[0])) == ""
 
 
-def test_two_lines_written_at_once_are_read_one_by_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_two_lines_written_at_once_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second line stays in the pipe, so that `select` reports it."""
     read_end, write_end = os.pipe()
     with os.fdopen(read_end) as stdin, os.fdopen(write_end, "w") as parent:

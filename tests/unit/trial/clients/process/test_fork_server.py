@@ -78,10 +78,7 @@ def test_a_client_has_the_variables_of_the_moment_it_is_started(
     with ConsumerProcess(job) as consumer:
         consumer.wait_ready()
     monkeypatch.delenv("ACKBENCH_TEST_LATER")
-    with (
-        ConsumerProcess(job) as consumer,
-        pytest.raises(HarnessError, match="is not set"),
-    ):
+    with ConsumerProcess(job) as consumer, pytest.raises(HarnessError, match="is not set"):
         consumer.wait_ready()
 
 

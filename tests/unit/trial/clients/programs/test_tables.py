@@ -348,11 +348,7 @@ def test_an_error_without_an_exception_is_no_acknowledgement() -> None:
 
 @pytest.mark.parametrize(
     ("reported", "problem"),
-    [
-        ([0, 1, 2], None),
-        ([0, 1, 1], "it reports record 3 2 times"),
-        ([0, 4], "it reports '"),
-    ],
+    [([0, 1, 2], None), ([0, 1, 1], "it reports record 3 2 times"), ([0, 4], "it reports '")],
 )
 def test_reports_that_cannot_be_are_found(reported: list[int], problem: str | None) -> None:
     """A record twice, or one that nobody asked for."""

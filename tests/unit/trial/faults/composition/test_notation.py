@@ -66,10 +66,7 @@ def test_parallel_binds_tighter_than_sequence() -> None:
             "unknown fault folower-crash at character 16; did you mean follower-crash",
         ),
         ("leader-crash &", "expected the name of a fault, found the end"),
-        (
-            "leader-crash > leader-pause",
-            "expected `&`, `>>` or the end, found `>` at character 14",
-        ),
+        ("leader-crash > leader-pause", "expected `&`, `>>` or the end, found `>` at character 14"),
         (
             "leader-crash leader-pause",
             "expected `&`, `>>` or the end, found `leader-pause` at character 14",
@@ -81,10 +78,7 @@ def test_parallel_binds_tighter_than_sequence() -> None:
                 "in a list in square brackets, quote a fault that contains a comma"
             ),
         ),
-        (
-            "leader-crash()",
-            "expected a parameter of leader-crash, found `)` at character 14",
-        ),
+        ("leader-crash()", "expected a parameter of leader-crash, found `)` at character 14"),
         (
             "leader-crash(at=1)",
             "at is not a parameter of leader-crash at character 14; did you mean at_s?",
