@@ -15,8 +15,6 @@ from ackbench.experiments.messages.console import console_for_results, print_tex
 from ackbench.experiments.messages.errors import GATE_EXIT_CODE
 from ackbench.experiments.messages.phrases import fit_line, format_count, list_some, one_line
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
-from ackbench.experiments.orchestration.tracking.store import TRACKED_FILE
-from ackbench.experiments.pages.report.page import write_report
 from ackbench.experiments.results.comparing.findings import GateFailure, Inspected
 from ackbench.experiments.results.comparing.gate import NO_GATE, Gate
 from ackbench.experiments.results.comparing.sentences import failure_sentence, inspected_sentence
@@ -208,7 +206,7 @@ def _places(sweep: SweepFolder, columns: int, *, in_full: bool) -> Iterator[str]
         yield _remarked(command, "settings, controls, legends", columns)
     if sweep.report.is_file():
         yield f"report:  ackbench open report {sweep.argument}"
-    if (sweep.root / TRACKED_FILE).is_file():
+    if sweep.tracked.is_file():
         yield f"MLflow:  ackbench open mlflow {sweep.argument}"
     yield f"folder:  {sweep.root}"
     uri = published_uri(sweep)
@@ -293,6 +291,8 @@ def report(home: Home, named: str | None, fail_on: Sequence[str]) -> int:
         UnknownName: there is no such sweep, or none at all.
         LedgerError: its results cannot be read; the old page stays.
     """
+    from ackbench.experiments.pages.report.page import write_report
+
     gate, sweep = Gate.parse(fail_on), open_sweep(home, named, echo_error)
     results = write_report(sweep, home)
     echo(sweep.report)

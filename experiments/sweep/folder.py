@@ -94,6 +94,11 @@ class SweepFolder:
         return self.root / "report.html"
 
     @property
+    def tracked(self) -> Path:
+        """The ids of the sweep in MLflow; exists once it was tracked."""
+        return self.root / "mlflow.json"
+
+    @property
     def repeat_history(self) -> Path:
         """How repeats were added until the intervals were narrow enough.
 

@@ -16,6 +16,7 @@ from ackbench.experiments.orchestration.tracking.store import (
     QUIET,
     database_of_store,
     embedded_uri,
+    experiment_prefix,
     mlflow_errors,
     open_client,
     tracking_uri,
@@ -108,7 +109,9 @@ def _delete_at_server(home: Home, pruned: Sequence[str]) -> int:
         client = open_client(home)
         experiments = [
             one.experiment_id
-            for one in client.search_experiments(filter_string="name LIKE 'ackbench/%'")
+            for one in client.search_experiments(
+                filter_string=f"name LIKE '{experiment_prefix()}%'"
+            )
         ]
         deleted = 0
         for sweep_id in pruned:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from ackbench.experiments.ledger.documents import why_unreadable, without_versio
 from ackbench.experiments.ledger.trial_manifest import Frozen, Status
 from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.messages.markdown import code_block, escaped
-from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.messages.phrases import format_value, one_line
 from ackbench.experiments.orchestration.tracking.cell_runs import cell_runs
 from ackbench.experiments.orchestration.tracking.run_writer import note_tags, write_runs
 from ackbench.experiments.orchestration.tracking.runs import (
@@ -50,7 +51,7 @@ from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import list_sweeps
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.sweep.published import published_uri
-from ackbench.infra.errors import AckbenchError, HarnessError, MachineError
+from ackbench.infra.errors import AckbenchError, HarnessError, InputError, MachineError
 from ackbench.infra.machine.databases import create_database, is_complete, lock_holder, move_aside
 from ackbench.infra.machine.files import exclusive_lock, sqlite_url
 from ackbench.infra.machine.home import REPOSITORY, Home
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 MLFLOW_PORT: Final = 5000
-TRACKED_FILE: Final = "mlflow.json"
+PREFIX_VARIABLE: Final = "ACKBENCH_MLFLOW_PREFIX"
 _EXPERIMENTS: Final = "experiments"
 """The table that MLflow fills last when it creates a database: with the experiment `Default`."""
 QUIET: Final = {
@@ -105,13 +106,13 @@ def _track(sweep: SweepFolder, home: Home) -> TrackedSweep:
     contents = _run_contents(results, finding_of(sweep, results), table, _ledgers(sweep, results))
     with mlflow_errors(home):
         client = open_client(home)
-        experiment_id = _experiment_id(client, f"ackbench/{results.experiment}", home)
+        experiment_id = _experiment_id(client, f"{experiment_prefix()}{results.experiment}", home)
         _save_views(client, experiment_id, results.plan, contents)
         run_ids = write_runs(client, experiment_id, results.sweep_id, contents)
         _log_artifacts(client, run_ids[SUMMARY], results, table, sweep)
         tracked = _tracked(home, experiment_id, contents, run_ids)
         _describe(client, experiment_id, _experiment_note(results, tracked))
-    sweep.write_record(sweep.root / TRACKED_FILE, tracked)
+    sweep.write_record(sweep.tracked, tracked)
     return tracked
 
 
@@ -224,7 +225,7 @@ def tracked_sweep(sweep: SweepFolder) -> TrackedSweep | None:
     Raises:
         LedgerError: the file with the ids cannot be read, is damaged, or a newer ackbench wrote it.
     """
-    path = sweep.root / TRACKED_FILE
+    path = sweep.tracked
     try:
         content = read_document(path)
         return TrackedSweep.model_validate_json(without_version(content))
@@ -326,6 +327,21 @@ def server_address(home: Home) -> str:
 def tracking_uri(home: Home) -> str:
     """Return the URI that runs are written to: `MLFLOW_TRACKING_URI`, or the embedded store."""
     return os.environ.get("MLFLOW_TRACKING_URI") or embedded_uri(home)
+
+
+def experiment_prefix() -> str:
+    """Return what the names of experiments in MLflow begin with: `ackbench/`, or as named.
+
+    Raises:
+        InputError: `ACKBENCH_MLFLOW_PREFIX` has characters that a filter of MLflow's would read.
+    """
+    prefix = os.environ.get(PREFIX_VARIABLE) or "ackbench/"
+    if not re.fullmatch(r"[\w ./@:+-]{1,200}", prefix):
+        raise InputError(
+            f"{PREFIX_VARIABLE} is {format_value(prefix)}; allowed: up to 200 letters, digits, "
+            "spaces and . / @ : + - _, such as /Shared/ackbench/"
+        )
+    return prefix
 
 
 def embedded_uri(home: Home) -> str:

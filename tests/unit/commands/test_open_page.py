@@ -39,7 +39,7 @@ def track(sweep: SweepFolder, uri: str) -> None:
     ids = store.TrackedSweep(
         tracking_uri=uri, experiment_id="7", summary_run_id="s", trial_run_ids=("a",)
     )
-    sweep.write_record(sweep.root / store.TRACKED_FILE, ids)
+    sweep.write_record(sweep.tracked, ids)
 
 
 @pytest.fixture

@@ -28,11 +28,7 @@ from ackbench.experiments.ledger.results_manifest import ResultsManifest, parse_
 from ackbench.experiments.ledger.terms import LEDGER_VERSION
 from ackbench.experiments.ledger.trial_manifest import parse_trial_manifest
 from ackbench.experiments.messages.errors import LedgerError
-from ackbench.experiments.orchestration.tracking.store import (
-    TRACKED_FILE,
-    TrackedSweep,
-    tracked_sweep,
-)
+from ackbench.experiments.orchestration.tracking.store import TrackedSweep, tracked_sweep
 from ackbench.experiments.results.lessons.tour import TourFolder, new_tour
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -190,8 +186,8 @@ def _tracked(folder: Path) -> Path:
     tracked = TrackedSweep(
         tracking_uri="sqlite:///x", experiment_id="1", summary_run_id="2", trial_run_ids=()
     )
-    sweep.write_record(sweep.root / TRACKED_FILE, tracked)
-    return sweep.root / TRACKED_FILE
+    sweep.write_record(sweep.tracked, tracked)
+    return sweep.tracked
 
 
 def _tour(folder: Path) -> Path:

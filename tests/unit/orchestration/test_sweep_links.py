@@ -13,7 +13,7 @@ from ackbench.experiments.orchestration.sweep_links import (
     mlflow_address,
     report_address,
 )
-from ackbench.experiments.orchestration.tracking.store import TRACKED_FILE, TrackedSweep
+from ackbench.experiments.orchestration.tracking.store import TrackedSweep
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.published import keep_store
 from ackbench.infra.machine.home import Home
@@ -42,7 +42,7 @@ def track(sweep: SweepFolder, uri: str = SERVER) -> None:
     tracked = TrackedSweep(
         tracking_uri=uri, experiment_id="7", summary_run_id="abc", trial_run_ids=("d",)
     )
-    sweep.write_record(sweep.root / TRACKED_FILE, tracked)
+    sweep.write_record(sweep.tracked, tracked)
 
 
 def test_a_tracked_sweep_has_its_report_and_its_charts_in_mlflow(sweep: SweepFolder) -> None:

@@ -32,7 +32,7 @@ from ackbench.experiments.results.models import (
 )
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Plan, RefusedCell, TrialSpec
-from ackbench.infra.errors import HarnessError
+from ackbench.infra.errors import HarnessError, InputError
 from ackbench.infra.machine.home import Home
 
 SWEEP_ID = "planted-20260101T000000-abcd"
@@ -268,6 +268,27 @@ def test_a_resumed_trial_replaces_its_failed_run(
         False,
     )
     assert len(runs(home)) == 4
+
+
+def test_a_team_chooses_what_the_names_of_experiments_begin_with(
+    tracked: tuple[Home, SweepFolder, store.TrackedSweep], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Databricks has absolute paths, and a server of several teams a prefix for each."""
+    home, sweep, _ = tracked
+    monkeypatch.setenv(store.PREFIX_VARIABLE, "/Shared/kafka team/")
+    ids = store.track(sweep, home)
+    named = store.open_client(home).get_experiment(ids.experiment_id).name
+    assert named == f"/Shared/kafka team/{sweep.plan().experiment}"
+
+
+@pytest.mark.parametrize("prefix", ["it's/", 'x"/', "100%/", "a\nb/", "x" * 201])
+def test_a_prefix_that_a_filter_would_read_is_one_line(
+    prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is part of the filter by which runs are deleted."""
+    monkeypatch.setenv(store.PREFIX_VARIABLE, prefix)
+    with pytest.raises(InputError, match=rf"^{store.PREFIX_VARIABLE} is [^\n]*; allowed: "):
+        store.experiment_prefix()
 
 
 def test_the_experiment_has_a_description(
