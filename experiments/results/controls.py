@@ -54,7 +54,7 @@ def control_defects(trial: TrialResult) -> dict[str, int]:
     counts = {
         guarantee.in_controls: int(guarantee.extent(trial))
         for guarantee in GUARANTEES
-        if guarantee.in_controls and guarantee.observed_in(trial) is not None
+        if guarantee.in_controls and guarantee.is_about(trial)
     }
     if trial.fates:
         counts |= {"phantom": trial.fates.phantom, "corrupt": trial.fates.corrupt}

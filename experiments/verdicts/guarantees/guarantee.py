@@ -148,8 +148,11 @@ class Guarantee:
         Args:
             trial: its facts or its result: the values are read by name.
         """
-        counts = self.answer.of is None or self.answer.of(trial)
-        return self.violated_by.shown_in(trial) if counts else None
+        return self.violated_by.shown_in(trial) if self.is_about(trial) else None
+
+    def is_about(self, trial: Any) -> bool:
+        """Return whether a trial may show it: not one in which the opposite is by design."""
+        return self.answer.of is None or self.answer.of(trial)
 
     def extent(self, trial: Any) -> float:
         """Return how much of the opposite a trial showed: a count, or the longest gap."""

@@ -96,6 +96,6 @@ LAST_VALUE_KEPT: Final = Guarantee(
             f"lost the last values of up to {format_count(trial.lost_values, 'key')}"
         ),
     ),
-    in_controls="lost",
+    in_controls="last values lost",
     anomaly=Anomaly.VALUE_LOST,
 )

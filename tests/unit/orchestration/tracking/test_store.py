@@ -271,10 +271,13 @@ def test_a_resumed_trial_replaces_its_failed_run(
 
 
 def test_a_team_chooses_what_the_names_of_experiments_begin_with(
-    tracked: tuple[Home, SweepFolder, store.TrackedSweep], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Databricks has absolute paths, and a server of several teams a prefix for each."""
-    home, sweep, _ = tracked
+    home = Home(tmp_path)
+    sweep = a_sweep(home)
+    write_results(sweep, {"000-abcdef": {}})
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setenv(store.PREFIX_VARIABLE, "/Shared/kafka team/")
     ids = store.track(sweep, home)
     named = store.open_client(home).get_experiment(ids.experiment_id).name
