@@ -157,8 +157,9 @@ def test_a_disk_without_space_for_the_set_up_is_named_before_anything_is_made(
     """A JVM that has no space for its start-up cache says nothing; it was waited for in vain."""
     skip_without("mount", "umount")
     mount = f"mount -t tmpfs -o size=70m tmpfs {shlex.quote(str(tmp_path))}"
+    begin = f"{mount} && exec {shlex.quote(sys.executable)} -m ackbench setup"
     ran = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", f"{mount} && {sys.executable} -m ackbench setup"],
+        ["unshare", "--mount", "sh", "-c", begin],
         env={**os.environ, "ACKBENCH_HOME": str(tmp_path / "home")},
         capture_output=True,
         text=True,
