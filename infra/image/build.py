@@ -166,7 +166,10 @@ class _Build:
             locked(lock, frozenset(line.partition("==")[0] for line in names.splitlines()))
         )
         wheels = str(context / "wheels")
-        pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", wheels)
+        pip = (
+            *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", wheels),
+            "--use-pep517",  # PySpark is a source archive, and older versions of pip need it
+        )
         _run(*pip, "--require-hashes", "--requirement", str(chosen))
         _run(*pip, "--no-build-isolation", ".", cwd=self.clone, epoch=self._epoch())
 
