@@ -184,7 +184,7 @@ class ProducerSummary(Frozen):
     """Whether records that were due while a transactional call waited are left out: that time is
     Kafka's."""
     realtime_pacing: bool = False
-    """Whether the thread that follows the schedule had a real-time priority, where that is allowed;
+    """`True`: the thread that follows the schedule had a real-time priority, where that is allowed;
     without it, the producer is later on a busy machine."""
 
 

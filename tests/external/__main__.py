@@ -37,7 +37,7 @@ FAULTS = {
     "leader-crash": ("kill", "start", DOWN_S, {**CRASH, "restart_after_s": DOWN_S}),
     "leader-pause": ("pause", "resume", PAUSE_S, {**PAUSE, "pause_s": PAUSE_S}),
 }
-"""What injects and heals, for how long, and the parameters of the local fault."""
+"""The actions that inject and heal, for how long, and the parameters of the local fault."""
 
 
 def main() -> int:

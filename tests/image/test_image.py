@@ -200,7 +200,7 @@ def test_labels_say_which_version_it_is(run_image: Image) -> None:
 
 
 def test_the_image_has_an_ordinary_user_and_a_volume(run_image: Image) -> None:
-    """What a container gets that is run without options."""
+    """The arguments of a container that is run without options."""
     config = run_image.inspect()["Config"]
     assert config["User"] == f"{USER}:{USER}"
     assert list(config["Volumes"]) == ["/var/lib/ackbench"]

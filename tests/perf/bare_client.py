@@ -40,7 +40,7 @@ _TIMEOUT_S = 60.0
 
 @dataclass(frozen=True)
 class BareJob:
-    """What to send, and where to."""
+    """The records to send, and their topic."""
 
     bootstrap_servers: str
     topic: str

@@ -74,7 +74,7 @@ _TIMEOUT_S: Final = 300.0
 
 @dataclass(frozen=True)
 class Sent:
-    """What one generator took in one round."""
+    """The cost of one generator in one round."""
 
     records_per_s: float
     client_cpu_s: float
@@ -88,7 +88,7 @@ class Sent:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the figures are of this machine at rest, as far as its CPUs say."""
+        """`True`: the figures are of this machine at rest, as far as its CPUs say."""
         return self.other_share <= MOST_OTHER_SHARE
 
 

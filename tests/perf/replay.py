@@ -28,12 +28,12 @@ from numba import njit
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from ackbench.infra.kafka.replica_files import HEADER_BYTES, MAGIC, crc32c_table
+from ackbench.infra.kafka.wire import encode_request
 from ackbench.infra.process.waiting import wait_until
 
 IN_FLIGHT: Final = 5
 _PRODUCE: Final = 0, 7
 _INIT_PRODUCER_ID: Final = 22, 1
-_CLIENT_ID: Final = b"replay"
 _CRC_START: Final = 21
 _SEQUENCE_AT: Final = 53
 _CRC_AT: Final = 17
@@ -62,7 +62,7 @@ class ReplayJob:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a replay took, from the first request to the last response."""
+    """The cost of a replay, from the first request to the last response."""
 
     records: int
     seconds: float
@@ -112,15 +112,8 @@ def _zigzag(number: int) -> bytes:
     return bytes([*encoded, number])
 
 
-def _request(api: tuple[int, int], correlation_id: int, body: bytes) -> bytes:
-    header = struct.pack(">hhih", *api, correlation_id, len(_CLIENT_ID)) + _CLIENT_ID
-    return struct.pack(">i", len(header) + len(body)) + header + body
-
-
-def requests_of(
-    job: ReplayJob, partition: int, producer_id: int, records: int
-) -> Iterator[tuple[bytes, int]]:
-    """Yield the Produce requests of one partition, each with the number of its records."""
+def requests_of(job: ReplayJob, partition: int, producer_id: int, records: int) -> Iterator[bytes]:
+    """Yield the Produce requests of one partition."""
     full = encode_batch(job.batch_records, job.record_bytes, producer_id)
     rest = encode_batch(max(records % job.batch_records, 1), job.record_bytes, producer_id)
     topic = job.topic.encode()
@@ -135,7 +128,7 @@ def requests_of(
             + struct.pack(">ih", 1, len(topic)) + topic
             + struct.pack(">iii", 1, partition, len(batch)) + batch
         )  # fmt: skip
-        yield _request(_PRODUCE, partition, body), count
+        yield encode_request(_PRODUCE, body, flexible=False)
 
 
 def _receive(connection: socket.socket) -> bytes:
@@ -157,7 +150,8 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
 def _producer_id(address: tuple[str, int]) -> int | None:
     """Return a new producer id; `None`: the broker has no block of them yet."""
     with socket.create_connection(address) as connection:
-        connection.sendall(_request(_INIT_PRODUCER_ID, 0, struct.pack(">hi", -1, _TIMEOUT_MS)))
+        body = struct.pack(">hi", -1, _TIMEOUT_MS)
+        connection.sendall(encode_request(_INIT_PRODUCER_ID, body, flexible=False))
         _, _, error, producer_id, _ = struct.unpack(">iihqh", _receive(connection))
         if error not in (0, _COORDINATOR_LOAD_IN_PROGRESS):
             raise RuntimeError(f"InitProducerId: error {error}")
@@ -226,8 +220,8 @@ def replay(job: ReplayJob) -> Replayed:
     share = job.records // len(addresses)
     queues: dict[tuple[str, int], list[list[bytes]]] = {}
     for partition, address in addresses.items():
-        own = [request for request, _ in requests_of(job, partition, producer_id, share)]
-        queues.setdefault(address, []).append(own)
+        own = requests_of(job, partition, producer_id, share)
+        queues.setdefault(address, []).append(list(own))
     connections = [_Connection(address, _in_turn(own)) for address, own in queues.items()]
     with selectors.DefaultSelector() as selector:
         for one in connections:

@@ -21,7 +21,7 @@ import yaml
 _EXPRESSION: Final = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
 _NAME: Final = re.compile(r"'[^']*'|\b[a-z]+(?:\.[\w-]+)+")
 _SHELL: Final = ("bash", "--noprofile", "--norc", "-e", "-o", "pipefail")
-"""What `shell: bash` is (docs.github.com, "Workflow syntax for GitHub Actions")."""
+"""The meaning of `shell: bash` (docs.github.com, "Workflow syntax for GitHub Actions")."""
 
 
 @dataclass(frozen=True)

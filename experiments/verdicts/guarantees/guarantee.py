@@ -104,7 +104,7 @@ class Guarantee:
     always_in_matrix: bool = False
     """`True` if the page's matrix has its column even if its opposite was not observed."""
     in_controls: str = ""
-    """What its violations are called in a trial without a fault, where the harness is at fault;
+    """The name of its violations in a trial without a fault, where the harness is at fault;
     empty: there may be some."""
     control: PositiveControl | None = None
     always_measured: bool = False

@@ -85,7 +85,7 @@ LIKE: Final = tuple(
 )
 """Faults of the catalogue that a command may claim to be like."""
 _PROBE_S: Final = 0.5
-"""How long a broker may take to answer while the effect of an injection is awaited."""
+"""The time for a broker to answer while the effect of an injection is awaited."""
 
 
 def _parse_words(value: object) -> object:
