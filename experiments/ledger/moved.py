@@ -168,8 +168,11 @@ def lift_fault(fault: Any) -> Any:
     """Return a stored fault by command with its parameters' new names; others are unchanged."""
     if not isinstance(fault, dict) or fault.get("kind") != "command":
         return fault
-    parameters = fault.get("parameters", {})
-    return {**fault, "parameters": {_OF_COMMANDS.get(k, k): v for k, v in parameters.items()}}
+    parameters = fault.get("parameters")
+    if not isinstance(parameters, dict):
+        return fault  # the model has a default, or refuses it
+    lifted = {_OF_COMMANDS.get(name, name): value for name, value in parameters.items()}
+    return {**fault, "parameters": lifted}
 
 
 def moved_parameters(faults: Mapping[str, Any]) -> Iterator[str]:

@@ -264,10 +264,7 @@ def parse_experiment(data: Any, source: str) -> Experiment:
             "allowed: a mapping with the keys name, title, question, axes, ..."
         )
     written = {_key_text(key): value for key, value in data.items()}
-    load, faults = (
-        found if isinstance(found := written.get(key), Mapping) else {}
-        for key in ("workload", "faults")
-    )
+    load, faults = _section(written, "workload"), _section(written, "faults")
     if moved := [*moved_settings(load), *moved_parameters(faults)]:
         raise ExperimentError(f"{source}: {'; '.join(moved)}")
     try:
@@ -275,6 +272,12 @@ def parse_experiment(data: Any, source: str) -> Experiment:
     except ValidationError as error:
         text = describe_validation_error(error, Experiment, written=written)
         raise ExperimentError(f"{source}: {text}") from error
+
+
+def _section(written: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return a section as it is written; empty if it is none, which the model refuses."""
+    section = written.get(key)
+    return section if isinstance(section, Mapping) else {}
 
 
 def _describe_data(data: object) -> str:

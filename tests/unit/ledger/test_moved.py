@@ -80,6 +80,16 @@ def test_a_stored_fault_by_command_is_read_with_its_parameters_new_name(
     assert other.parameters == {"strike": 1}
 
 
+@pytest.mark.parametrize("stored", [FaultRequest, FaultEvidence])
+@pytest.mark.parametrize("parameters", [["strike"], "strike", None, 7])
+def test_a_stored_fault_whose_parameters_are_none_is_refused_by_its_model(
+    stored: type[FaultRequest | FaultEvidence], parameters: object
+) -> None:
+    """A plan or a manifest may come from anybody."""
+    with pytest.raises(ValidationError, match="parameters"):
+        stored.model_validate({"kind": "command", "parameters": parameters, "took_effect": True})
+
+
 def test_all_old_keys_of_a_file_are_in_one_line(says: Says) -> None:
     """They are moved at once."""
     load = {"keys": 64, "consumers": 2, "duration_s": 5}
