@@ -70,7 +70,9 @@ _TEXTS_IF_NOT_GUARANTEED: Final = {
     False: "not guaranteed: not observed",
     None: "not guaranteed: not measurable",
 }
-_AVAILABLE: Final = {True: "no", False: "yes", None: "cannot tell"}
+CANNOT_TELL: Final = "cannot tell"
+"""What trials say that do not show whether the outage ended before the heal."""
+_AVAILABLE: Final = {True: "no", False: "yes", None: CANNOT_TELL}
 """Whether partitions were available during the fault, by `Judgement.violation_seen`."""
 
 
@@ -90,7 +92,7 @@ def _legend_of_guarantees() -> str:
     of_time = [guarantee.words for guarantee in general if guarantee.of_time]
     heads, done = ", ".join(w.head for w in of_time), ", and ".join(w.legend for w in of_time)
     legends = [_head_legend(guarantee) for guarantee in general if not guarantee.of_time]
-    legends.append(f"{heads}: {done}, during the fault (yes, no, {NOT_MEASURABLE} cannot tell)")
+    legends.append(f"{heads}: {done}, during the fault (yes, no, {NOT_MEASURABLE} {CANNOT_TELL})")
     return "  ".join(legends)
 
 

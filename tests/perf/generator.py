@@ -17,12 +17,14 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import psutil
 import pyarrow.compute as pc
 from perf.bare_client import BareJob
@@ -144,23 +146,9 @@ def warm(cluster: Cluster, rounds: int = 5, records: int = 1_000_000) -> tuple[R
         NotQuiet: the machine did other work in so many rounds that fewer than three are left.
     """
     batch_bytes = measure(cluster, send_by_ackbench, records).batch_bytes
-    names = [*GENERATORS]
-    kept: dict[str, list[Sent | None]] = {name: [] for name in names}
-    for number in range(rounds):
-        first = number % len(names)
-        sent = {
-            name: measure(cluster, GENERATORS[name](batch_bytes), records)
-            for name in names[first:] + names[:first]
-        }
-        quiet = all(one.is_quiet for one in sent.values())
-        for name in names:
-            kept[name].append(sent[name] if quiet else None)
-    if sum(one is not None for one in kept[names[0]]) < FEWEST_ROUNDS:
-        raise NotQuiet(
-            f"other processes took more than {MOST_OTHER_SHARE:.0%} of the CPUs in all but "
-            f"{sum(one is not None for one in kept[names[0]])} of {rounds} rounds"
-        )
-    return tuple(Rates(name, tuple(rounds)) for name, rounds in kept.items())
+    return _compare(
+        lambda name: measure(cluster, GENERATORS[name](batch_bytes), records), rounds, FEWEST_ROUNDS
+    )
 
 
 def cold(
@@ -169,16 +157,34 @@ def cold(
     rounds: int = 3,
     records: int = 1_000_000,
 ) -> tuple[Rates, ...]:
-    """Return the generators' rates, each on a cluster of its own that has just been started."""
-    sent: dict[str, list[Sent | None]] = {name: [] for name in GENERATORS}
-    for _ in range(rounds):
-        for name, generator in GENERATORS.items():
-            with provide() as cluster:
-                one = measure(cluster, generator(batch_bytes), records)
-            sent[name].append(one if one.is_quiet else None)
-    if any(sum(one is not None for one in each) == 0 for each in sent.values()):
-        raise NotQuiet(f"other processes took more than {MOST_OTHER_SHARE:.0%} of the CPUs")
-    return tuple(Rates(name, tuple(rounds)) for name, rounds in sent.items())
+    """Return the generators' rates, each on a cluster of its own that has just been started.
+
+    Raises:
+        NotQuiet: as `warm`, if no round is left.
+    """
+
+    def on_new_cluster(name: str) -> Sent:
+        with provide() as cluster:
+            return measure(cluster, GENERATORS[name](batch_bytes), records)
+
+    return _compare(on_new_cluster, rounds, fewest=1)
+
+
+def _compare(sent_by: Callable[[str], Sent], rounds: int, fewest: int) -> tuple[Rates, ...]:
+    """Return each generator's rounds, without those in which the machine did other work."""
+    names = [*GENERATORS]
+    kept: list[Mapping[str, Sent] | None] = []
+    for number in range(rounds):
+        first = number % len(names)
+        sent = {name: sent_by(name) for name in names[first:] + names[:first]}
+        kept.append(sent if all(one.is_quiet for one in sent.values()) else None)
+    quiet = sum(one is not None for one in kept)
+    if quiet < fewest:
+        raise NotQuiet(
+            f"other processes took more than {MOST_OTHER_SHARE:.0%} of the CPUs in all but {quiet} "
+            f"of {rounds} rounds"
+        )
+    return tuple(Rates(name, tuple(one[name] if one else None for one in kept)) for name in names)
 
 
 @dataclass(frozen=True)
@@ -219,26 +225,41 @@ def _batches(cluster: Cluster, topic: str) -> Iterator[RecordBatch]:
             yield from read_batches_of_file(segment)
 
 
-class _Usage:
-    """The CPU time of brokers and of the machine since this was made."""
+def _children_cpu_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
-    def __init__(self, cluster: Cluster) -> None:
+
+class _Usage:
+    """The CPU time of a client, of the brokers and of the machine since this was made."""
+
+    def __init__(
+        self, cluster: Cluster, client_cpu_s: Callable[[], float] = _children_cpu_s
+    ) -> None:
         pids = [node.pid for node in cluster.status() if node.pid]
         self._brokers = [psutil.Process(pid) for pid in pids]
-        self._brokers_s, self._busy_s, self._own_s = self._now()
+        self._client_cpu_s = client_cpu_s
+        self._begin = self._now()
 
-    def _now(self) -> tuple[float, float, float]:
+    def _now(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """Return seconds: of the clock, the client, the brokers, this process, all processes."""
         times, own = psutil.cpu_times(), psutil.Process().cpu_times()
-        busy_s = sum(times[: len(_BUSY)]) - times.idle - times.iowait
-        return sum(map(_cpu_s, self._brokers)), busy_s, own.user + own.system
+        return np.array(
+            [
+                time.monotonic(),
+                self._client_cpu_s(),
+                sum(map(_cpu_s, self._brokers)),
+                own.user + own.system,
+                sum(times[: len(_BUSY)]) - times.idle - times.iowait,
+            ]
+        )
 
-    def window(self, records: int, seconds: float, client_cpu_s: float, wall_s: float) -> _Window:
+    def window(self, records: int, seconds: float) -> _Window:
         """Return the window that ends now; what neither client nor brokers took, others did."""
-        brokers_s, busy_s, own_s = self._now()
-        brokers_cpu_s = brokers_s - self._brokers_s
-        others_s = busy_s - self._busy_s - brokers_cpu_s - client_cpu_s - (own_s - self._own_s)
-        share = max(others_s, 0) / (wall_s * (psutil.cpu_count() or 1))
-        return _Window(records, seconds, client_cpu_s, brokers_cpu_s, share)
+        wall_s, client_s, brokers_s, own_s, busy_s = map(float, self._now() - self._begin)
+        others_s = max(busy_s - client_s - brokers_s - own_s, 0)
+        share = others_s / (wall_s * (psutil.cpu_count() or 1))
+        return _Window(records, seconds, client_s, brokers_s, share)
 
 
 def _cpu_s(process: psutil.Process) -> float:
@@ -252,16 +273,10 @@ def send_by_ackbench(cluster: Cluster, topic: str, records: int) -> _Window:
         job = _job(cluster, topic, Path(folder), records, 0)
         with ProducerProcess(job) as producer:
             producer.wait_ready()
-            process, usage, begin_s = (
-                psutil.Process(producer.pid),
-                _Usage(cluster),
-                time.monotonic(),
-            )
-            before_s = _cpu_s(process)
+            usage = _Usage(cluster, partial(_cpu_s, psutil.Process(producer.pid)))
             producer.begin(now_ns() + 100_000_000)
             producer.wait_done(_TIMEOUT_S)
-            client_cpu_s, wall_s = _cpu_s(process) - before_s, time.monotonic() - begin_s
-            window = usage.window(records, 0, client_cpu_s, wall_s)
+            window = usage.window(records, 0)
         attempts = attempts_table(job)
         if pc.sum(pc.equal(attempts["outcome"], "acked")).as_py() != records:
             raise RuntimeError(
@@ -308,17 +323,11 @@ def send_by_bare_client(cluster: Cluster, topic: str, records: int) -> _Window:
 
 def _run_program(cluster: Cluster, program: str, job: str) -> _Window:
     """Run a program of this folder, which says what its load took."""
-    usage, begin_s, before_s = _Usage(cluster), time.monotonic(), _children_cpu_s()
+    usage = _Usage(cluster)
     command = [sys.executable, str(Path(__file__).with_name(program)), job]
     output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
     took = Replayed(**json.loads(output))
-    cpu_s, wall_s = _children_cpu_s() - before_s, time.monotonic() - begin_s
-    return replace(usage.window(took.records, took.seconds, cpu_s, wall_s), client_cpu_s=took.cpu_s)
-
-
-def _children_cpu_s() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+    return replace(usage.window(took.records, took.seconds), client_cpu_s=took.cpu_s)
 
 
 def lateness(
@@ -355,7 +364,7 @@ def send_by_producer_performance(cluster: Cluster, topic: str, records: int) -> 
             "--throughput",
             "-1",
         ]
-        usage, begin_s, before_s = _Usage(cluster), time.monotonic(), _children_cpu_s()
+        usage = _Usage(cluster)
         output = _tool(
             cluster,
             "ProducerPerformance",
@@ -363,9 +372,7 @@ def send_by_producer_performance(cluster: Cluster, topic: str, records: int) -> 
             Path(folder),
         )
         rates = re.findall(rf"^{records} records sent, ([0-9.]+) records/sec", output, re.MULTILINE)
-        seconds = records / float(rates[-1])
-        cpu_s, wall_s = _children_cpu_s() - before_s, time.monotonic() - begin_s
-        return usage.window(records, seconds, cpu_s, wall_s)
+        return usage.window(records, records / float(rates[-1]))
 
 
 def send_by_verifiable_producer(cluster: Cluster, topic: str, records: int) -> _Window:
@@ -395,12 +402,11 @@ def send_by_verifiable_producer(cluster: Cluster, topic: str, records: int) -> _
             "--command-config",
             str(config),
         ]
-        usage, begin_s, before_s = _Usage(cluster), time.monotonic(), _children_cpu_s()
+        usage = _Usage(cluster)
         output = _tool(cluster, "VerifiableProducer", arguments, Path(folder))
         rate = float(json.loads(output.splitlines()[-1])["avg_throughput"])
-        cpu_s, wall_s = _children_cpu_s() - before_s, time.monotonic() - begin_s
         own = records // VERIFIABLE_SHARE
-        return usage.window(own, own / rate, cpu_s, wall_s)
+        return usage.window(own, own / rate)
 
 
 GENERATORS: Final[dict[str, Callable[[float], Send]]] = {

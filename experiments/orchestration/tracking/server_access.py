@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Final
 
 from ackbench.experiments.orchestration.tracking.store import (
+    experiment_prefix,
     server_error,
     tracking_uri,
     without_credentials,
@@ -29,8 +30,10 @@ def check_server(home: Home, say: Callable[[str], None]) -> None:
         say: called with a line if the server does not answer, or with an error.
 
     Raises:
-        InputError: the server refuses the login, so it would refuse the runs.
+        InputError: the server refuses the login, so it would refuse the runs; or the prefix of
+            experiments is invalid.
     """
+    experiment_prefix()  # before a sweep, not after it
     uri = tracking_uri(home)
     if not uri.startswith(("http://", "https://")):
         return

@@ -19,6 +19,7 @@ from ackbench.experiments.results.cells import judged_trials, median_by_gap
 from ackbench.experiments.results.models import CellResult, MedianAndMax
 from ackbench.experiments.results.rows import Row
 from ackbench.experiments.results.wording import (
+    CANNOT_TELL,
     UNKNOWN_SIGN,
     UNKNOWN_TEXT,
     bounds_text,
@@ -212,7 +213,7 @@ _Observed = tuple[str, tuple[float, float] | None]
 
 def _availability(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> _Observed:
     spread: MedianAndMax | None = getattr(cell, guarantee.figure)
-    ends = {True: "until healed", False: "", None: "cannot tell" if spread else "not measured"}
+    ends = {True: "until healed", False: "", None: CANNOT_TELL if spread else "not measured"}
     until = ends[judgement.violation_seen]
     if not spread:
         return until or "during the fault", None

@@ -19,11 +19,8 @@ from typing import Final, NoReturn
 
 from pydantic import TypeAdapter
 
-from ackbench.experiments.ledger.trial_manifest import ProducerSummary
 from ackbench.experiments.trial.clients.consumer import main as consumer_main
-from ackbench.experiments.trial.clients.consumer.process import ConsumerJob
 from ackbench.experiments.trial.clients.group import member_main
-from ackbench.experiments.trial.clients.group.jobs import MemberJob
 from ackbench.experiments.trial.clients.process.client_process import write_stack_on_signal
 from ackbench.experiments.trial.clients.process.fork_server import (
     MESSAGE_BYTES,
@@ -31,7 +28,6 @@ from ackbench.experiments.trial.clients.process.fork_server import (
     StatusRequest,
 )
 from ackbench.experiments.trial.clients.producer import main as producer_main
-from ackbench.experiments.trial.clients.producer.job import ProducerJob
 from ackbench.infra.errors import AckbenchError
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -51,8 +47,6 @@ def main() -> None:
     """Serve spawn requests until the run closes the socket."""
     run_socket = socket.socket(fileno=os.dup(0))
     statuses: dict[int, int] = {}
-    for document in (ProducerJob, ConsumerJob, MemberJob, ProducerSummary):
-        document.model_rebuild()  # the validators, which each client would build for itself else
     gc.freeze()
     while True:
         message, stdio, _, _ = socket.recv_fds(run_socket, MESSAGE_BYTES, 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.trial.events.clock import anchor_ns
@@ -13,6 +13,9 @@ from ackbench.experiments.trial.events.clock import anchor_ns
 
 class ClientJob(Frozen):
     """The job description of a client in a process of its own."""
+
+    # The fork server imports it, and each client is a copy: it would build the validator again.
+    model_config = ConfigDict(defer_build=False)
 
     client_version: str | None = None
     """The version of librdkafka; `None`: the installed one."""

@@ -94,7 +94,7 @@ def _parse_words(value: object) -> object:
 
 
 _QUIET_TIMEOUTS: Final = 2
-"""For how many request timeouts none may have occurred before the injection: one is a sign then."""
+"""Request timeouts that a producer has to have worked without any, so that one is a sign."""
 Command = Annotated[
     tuple[str, ...],
     BeforeValidator(_parse_words),
@@ -283,7 +283,7 @@ def inject_and_heal(context: FaultContext, parameters: CommandParameters) -> Fau
     with context.injected(leader) as heals:
         heals.callback(lambda: context.add_evidence(run_noted_heal(note)))
         output = run_command("inject", commands["inject"], timeout_s)
-        context.note("fault_command", "inject has ended", leader)
+        context.note("fault_command", "the command has ended", leader)
         context.add_evidence(
             f"inject `{shorten(shlex.join(commands['inject']))}` at partition "
             f"{variables['PARTITION']}, leader {leader}: {output}"
