@@ -3,7 +3,7 @@
 From a field of `CellQuantities` or `TrialQuantities` follow its column in the tables `trials` and
 `cells`, its value in the results of trials and cells, its key in `ackbench show --json` and its row
 in `docs/show-json.md`, its column in the Python API, and its metric in MLflow. It has one name,
-from the table to the page; columns and metrics append the unit where the name does not end with it.
+from the table to the page; columns append the unit where the name does not end with it.
 
 The fields are declarations and types at once, so that `trial.lost_reads` is checked like any other
 attribute.
@@ -52,8 +52,6 @@ class Quantity:
     unit: QuantityUnit
     text: str
     """A noun phrase, such as "records that were acknowledged"; of yes or no, "whether ..."."""
-    chart: str = ""
-    """The group of charts in MLflow."""
     null: str = ""
     """When a measured trial has no such value; empty: it always has one."""
     source: QuantitySource = QuantitySource.TRIALS
@@ -65,7 +63,6 @@ class Quantity:
 class Group:
     """The common part of the quantities of a nested model."""
 
-    chart: str
     null: str
     source: QuantitySource = QuantitySource.TRIALS
 
@@ -159,21 +156,19 @@ class CellQuantities(Frozen, Generic[Number]):
         return {_FORMER_NAMES.get(name, name): value for name, value in values.items()}
 
     attempted: Annotated[
-        int | None,
-        Quantity(QuantityUnit.RECORDS, "records that the producers attempted", "records"),
+        int | None, Quantity(QuantityUnit.RECORDS, "records that the producers attempted")
     ] = None
     acked: Annotated[
-        int | None, Quantity(QuantityUnit.RECORDS, "records that were acknowledged", "records")
+        int | None, Quantity(QuantityUnit.RECORDS, "records that were acknowledged")
     ] = None
     rejected: Annotated[
-        int | None, Quantity(QuantityUnit.RECORDS, "records that failed for certain", "records")
+        int | None, Quantity(QuantityUnit.RECORDS, "records that failed for certain")
     ] = None
-    unknown: Annotated[
-        int | None, Quantity(QuantityUnit.RECORDS, "records of unknown outcome", "records")
-    ] = None
+    unknown: Annotated[int | None, Quantity(QuantityUnit.RECORDS, "records of unknown outcome")] = (
+        None
+    )
     aborted: Annotated[
-        int | None,
-        Quantity(QuantityUnit.RECORDS, "records of transactions that did not commit", "records"),
+        int | None, Quantity(QuantityUnit.RECORDS, "records of transactions that did not commit")
     ] = None
     lost: Annotated[
         tuple[int, int] | None,
@@ -181,20 +176,16 @@ class CellQuantities(Frozen, Generic[Number]):
             QuantityUnit.RECORDS,
             "acknowledged records that the log does not have; the upper bound adds absent ones of "
             "unknown outcome, any of which may have been acknowledged",
-            "loss",
         ),
     ] = None
     duplicates: Annotated[
         int | None,
         Quantity(
-            QuantityUnit.COPIES,
-            "copies in the log after each record's first",
-            "duplicates",
-            counts_itself=True,
+            QuantityUnit.COPIES, "copies in the log after each record's first", counts_itself=True
         ),
     ] = None
     duplicated: Annotated[
-        int | None, Quantity(QuantityUnit.RECORDS, "records with more than one copy", "duplicates")
+        int | None, Quantity(QuantityUnit.RECORDS, "records with more than one copy")
     ] = None
     reordered: Annotated[
         int | None,
@@ -202,28 +193,23 @@ class CellQuantities(Frozen, Generic[Number]):
             QuantityUnit.RECORDS,
             "records whose first copy is behind one that the same producer sent later to the same "
             "partition",
-            "order",
         ),
     ] = None
     log_records: Annotated[
         int | None,
-        Quantity(
-            QuantityUnit.RECORDS, "rows of the log that are visible to `read_committed`", "log"
-        ),
+        Quantity(QuantityUnit.RECORDS, "rows of the log that are visible to `read_committed`"),
     ] = None
     phantom_copies: Annotated[
-        int | None,
-        Quantity(QuantityUnit.COPIES, "rows of the log that this trial did not send", "log"),
+        int | None, Quantity(QuantityUnit.COPIES, "rows of the log that this trial did not send")
     ] = None
     corrupt_copies: Annotated[
-        int | None, Quantity(QuantityUnit.COPIES, "rows of the log with a wrong checksum", "log")
+        int | None, Quantity(QuantityUnit.COPIES, "rows of the log with a wrong checksum")
     ] = None
     hidden_copies: Annotated[
         int | None,
         Quantity(
             QuantityUnit.COPIES,
             "rows of the log that are not visible to `read_committed`, and in no other count",
-            "log",
         ),
     ] = None
     missed: Annotated[
@@ -231,7 +217,6 @@ class CellQuantities(Frozen, Generic[Number]):
         Quantity(
             QuantityUnit.RECORDS,
             "records of the log that the concurrent consumer did not receive",
-            "reads",
             "it did not reach the end, or it is unknown whether it did",
         ),
     ] = None
@@ -240,7 +225,6 @@ class CellQuantities(Frozen, Generic[Number]):
         Quantity(
             QuantityUnit.READS,
             "reads of an offset that the concurrent consumer had read before",
-            "reads",
             "there was no consumer",
         ),
     ] = None
@@ -250,7 +234,6 @@ class CellQuantities(Frozen, Generic[Number]):
             QuantityUnit.READS,
             "records that a consumer received and that the log does not have at that partition and "
             "offset",
-            "reads",
             "no consumer received a record that can be judged",
         ),
     ] = None
@@ -260,7 +243,6 @@ class CellQuantities(Frozen, Generic[Number]):
             QuantityUnit.READS,
             "records that were received at an offset where another one was received too, except "
             "the log's",
-            "reads",
             "no offset was received twice",
         ),
     ] = None
@@ -269,7 +251,6 @@ class CellQuantities(Frozen, Generic[Number]):
         Quantity(
             QuantityUnit.RECORDS,
             "acknowledged records that a later one of their key replaced",
-            "compaction",
             "the topic is not compacted",
         ),
     ] = None
@@ -278,7 +259,6 @@ class CellQuantities(Frozen, Generic[Number]):
         Quantity(
             QuantityUnit.RECORDS,
             "acknowledged records that are absent without a later one of their key",
-            "compaction",
             "the topic is not compacted",
             counts_itself=True,
         ),
@@ -288,7 +268,6 @@ class CellQuantities(Frozen, Generic[Number]):
         Quantity(
             QuantityUnit.RECORDS,
             "records that the consumer group committed past and no member processed",
-            "group",
             "there was no group",
         ),
     ] = None
@@ -297,7 +276,6 @@ class CellQuantities(Frozen, Generic[Number]):
         Quantity(
             QuantityUnit.READS,
             "how often members of the group processed a record again",
-            "group",
             "there was no group",
         ),
     ] = None
@@ -307,7 +285,6 @@ class CellQuantities(Frozen, Generic[Number]):
             QuantityUnit.MS,
             "the longest time within the load in which no member of a group received a record of a "
             "partition",
-            "group",
             "there was no group",
         ),
     ] = None
@@ -316,23 +293,19 @@ class CellQuantities(Frozen, Generic[Number]):
         Quantity(
             QuantityUnit.MS,
             "the longest time within the load in which a partition had no owner in a group",
-            "group",
             "there was no group",
         ),
     ] = None
-    transactions: Annotated[
-        TransactionCounts | None, Group("transactions", "there were no transactions")
-    ] = None
-    copies: Annotated[
-        CopyCounts | None, Group("copies", "there were no copiers", QuantitySource.COPIES)
-    ] = None
+    transactions: Annotated[TransactionCounts | None, Group("there were no transactions")] = None
+    copies: Annotated[CopyCounts | None, Group("there were no copiers", QuantitySource.COPIES)] = (
+        None
+    )
     unavailable_ms: Annotated[
         Number | None,
         Quantity(
             QuantityUnit.MS,
             "the longest time in which a partition acknowledged nothing although records were due, "
             "without the time in which no producer ran",
-            "availability",
             "no producer sent anything",
         ),
     ] = None
@@ -342,7 +315,6 @@ class CellQuantities(Frozen, Generic[Number]):
             QuantityUnit.MS,
             "the longest time in which the concurrent consumer received nothing of a partition "
             "although records were due, without the time in which it, or no producer, ran",
-            "availability",
             "there was no consumer",
         ),
     ] = None
@@ -351,7 +323,6 @@ class CellQuantities(Frozen, Generic[Number]):
         Quantity(
             QuantityUnit.RECORDS_PER_S,
             "acknowledged records per second of the load",
-            "throughput",
             "there was no load",
         ),
     ] = None
@@ -361,7 +332,6 @@ class CellQuantities(Frozen, Generic[Number]):
             QuantityUnit.MS,
             "CPU time that the producers' processes took from the begin of the load until every "
             "replica was in sync again",
-            "cpu",
             "not sampled",
         ),
     ] = None
@@ -371,7 +341,6 @@ class CellQuantities(Frozen, Generic[Number]):
             QuantityUnit.MS,
             "CPU time that the brokers and controllers took from the begin of the load until every "
             "replica was in sync again, with the start of those that the fault had ended",
-            "cpu",
             "not sampled, or their processes are not this machine's",
         ),
     ] = None
@@ -390,7 +359,6 @@ class TrialQuantities(CellQuantities[float]):
         Quantity(
             QuantityUnit.RECORDS_PER_S,
             "attempted records per second of the load",
-            "throughput",
             "there was no load",
         ),
     ] = None
@@ -400,7 +368,6 @@ class TrialQuantities(CellQuantities[float]):
             QuantityUnit.MS,
             "for how long something other than Kafka and the fault kept a producer from running "
             "within the load",
-            "generator",
             "not sampled",
         ),
     ] = None
@@ -409,7 +376,6 @@ class TrialQuantities(CellQuantities[float]):
         Quantity(
             QuantityUnit.MS,
             "for how long something else kept the concurrent consumer from running within the load",
-            "generator",
             "not sampled",
         ),
     ] = None
@@ -419,7 +385,6 @@ class TrialQuantities(CellQuantities[float]):
             QuantityUnit.MS,
             "how far the producer was behind its own schedule, 99th percentile; of a transactional "
             "producer, of the records that were due while no commit was waited for",
-            "generator",
             "unknown of a producer",
             QuantitySource.RESULTS,
         ),
@@ -429,7 +394,6 @@ class TrialQuantities(CellQuantities[float]):
         Quantity(
             QuantityUnit.YES_NO,
             "whether `lateness_p99_ms` is above 50; such a trial is judged all the same",
-            "generator",
             "the lateness is unknown",
             QuantitySource.RESULTS,
         ),
@@ -441,7 +405,6 @@ class TrialQuantities(CellQuantities[float]):
             "whether the machine could not do what the trial asked of it: the generator was late, "
             "the cluster did not keep up before the fault, or a producer was stalled for a second "
             "in all; latencies and outages then say nothing of Kafka or the settings",
-            "generator",
             "nothing is known of it",
             QuantitySource.RESULTS,
         ),
@@ -453,7 +416,6 @@ class TrialQuantities(CellQuantities[float]):
             "whether as many records were acknowledged until the fault began as had been sent up "
             "to half a second before it; if not, the load was too much for the cluster, and "
             "`recovered_before_heal` and `readable_before_heal` are null",
-            "availability",
             "there was no fault",
             QuantitySource.RESULTS,
         ),
@@ -464,7 +426,6 @@ class TrialQuantities(CellQuantities[float]):
             QuantityUnit.YES_NO,
             "whether every partition that was unavailable (a second or more without an "
             "acknowledgement) accepted records again before the fault was healed",
-            "availability",
             "no fault, acks=0, or no producer ran for a while at the heal",
             QuantitySource.RESULTS,
         ),
@@ -476,7 +437,6 @@ class TrialQuantities(CellQuantities[float]):
             "whether the concurrent consumer received before the heal what each partition had "
             "acknowledged: no acknowledged record waited for a second or more and still waited at "
             "the heal",
-            "availability",
             "no fault, acks=0, transactions or copiers, or a partition acknowledged nothing that "
             "could have been received",
             QuantitySource.RESULTS,
@@ -492,11 +452,9 @@ class Place:
     field: str
     """Of the results; of a nested model, the name there."""
     name: str
-    """In one word: `lost_low`, `transactions_torn`."""
+    """In one word: `lost_low`, `transactions_torn`; in MLflow the metric."""
     column: str
     """In the table of its source."""
-    metric: str
-    """In MLflow."""
     path: tuple[str | int, ...]
     """In a result: fields, and 0 or 1 of an interval."""
 
@@ -593,14 +551,8 @@ def _field(name: str, info: FieldInfo, declared: Quantity | Group) -> QuantityFi
 
 
 def _within(place: Place, name: str, group: Group) -> Place:
-    quantity = replace(place.quantity, chart=group.chart, null=group.null, source=group.source)
-    return replace(
-        place,
-        quantity=quantity,
-        name=f"{name}_{place.name}",
-        metric=f"{group.chart}/{place.column}",
-        path=(name, *place.path),
-    )
+    quantity = replace(place.quantity, null=group.null, source=group.source)
+    return replace(place, quantity=quantity, name=f"{name}_{place.name}", path=(name, *place.path))
 
 
 def _place(quantity: Quantity, field: str, name: str, path: tuple[str | int, ...]) -> Place:
@@ -608,7 +560,7 @@ def _place(quantity: Quantity, field: str, name: str, path: tuple[str | int, ...
     has_unit = quantity.counts_itself or not unit or name.endswith(unit)
     in_full = name if has_unit else f"{name}_{unit}"
     column = f"{name.removesuffix('ms')}ns" if quantity.unit is QuantityUnit.MS else in_full
-    return Place(quantity, field, name, column, f"{quantity.chart}/{in_full}", path)
+    return Place(quantity, field, name, column, path)
 
 
 def values_of(

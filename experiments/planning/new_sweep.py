@@ -12,7 +12,7 @@ from typing import Final
 from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_count, one_line
 from ackbench.experiments.planning.capacity import resource_needs
-from ackbench.experiments.planning.catalog.loading import load_experiment
+from ackbench.experiments.planning.catalog.loading import experiment_file, load_experiment
 from ackbench.experiments.planning.clients.requested import clients_of
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.external_cluster import as_reported, check_commands
@@ -39,6 +39,7 @@ from ackbench.infra.errors import InputError
 from ackbench.infra.kafka.jars import has_cached_jars, kafka_jars, unverified_checksums
 from ackbench.infra.kafka.spec import ClusterSpec
 from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.git import commit_with
 from ackbench.infra.machine.home import Home
 from ackbench.infra.machine.resources import require_resources, this_machine
 from ackbench.infra.process.load_lock import hold_machine_lock_for_command
@@ -196,7 +197,9 @@ def new_sweep(
         for remark in planned.remarks:
             notify(remark)
         prepare_kafka(planned.plan, home, notify)
-    return _write_folder(home, planned.experiment, planned.plan)
+    commit = commit_with(experiment_file(name_or_file))
+    with_commit = planned.plan.model_copy(update={"experiment_commit": commit})
+    return _write_folder(home, planned.experiment, with_commit)
 
 
 def _min_insync_replicas_remarks(plan: Plan) -> Iterator[str]:

@@ -254,6 +254,9 @@ class Plan(Frozen):
     title: str | None = None
     """The question in one line; None: the plan is of an older version."""
     question: str
+    experiment_commit: str | None = None
+    """The commit of the git repository that has the experiment's file as it was read; None: no
+    commit has it."""
     construction: str | None = None
     """Where the experiment's own construction decides the outcome; None: it does not say."""
     claim: Claim | None = None

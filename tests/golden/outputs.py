@@ -210,7 +210,16 @@ def _run_lines(client: MlflowClient, run: Run) -> Iterator[str]:
     for name, value in sorted(run.data.params.items()):
         yield f"  param {name} = {_indented(value)}"
     for name, metric in sorted(run.data.metrics.items()):
-        yield f"  metric {name} = {metric!r}"
+        if name.startswith("timeline_"):
+            points = client.get_metric_history(run.info.run_id, name)
+            steps = [point.step for point in points]
+            mean = sum(point.value for point in points) / len(points)
+            yield (
+                f"  series {name}: {len(points)} points from {min(steps)} to {max(steps)} ms, "
+                f"mean {mean:.3f}"
+            )
+        else:
+            yield f"  metric {name} = {metric!r}"
     yield from _tag_lines(run.data.tags)
     for one in run.inputs.dataset_inputs if run.inputs else ():
         yield f"  dataset {one.dataset.name} {one.dataset.digest} {one.dataset.source}"

@@ -11,7 +11,9 @@ import getpass
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
@@ -27,23 +29,35 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
     from mlflow.tracking import MlflowClient
 
+    from ackbench.experiments.sweep.plan import Plan
+
 NAMES_DIGEST: Final = "ackbench.names"
 """The tag with the digest of the names of the params and metrics that ackbench has written."""
 REMOVABLE: Final = "ackbench.removable"
 """The tag with the names of the tags that ackbench has written and may have to delete."""
+SERIES_DIGEST: Final = "ackbench.series"
+"""The tag with the digest of the points of the run's series."""
 NOTE_DIGEST: Final = "ackbench.note"
 """The tag with the digest of the description that ackbench has written."""
 SUPERSEDED_BY: Final = "superseded_by"
 """The tag of a run that is kept for its reader, with the id of the run that replaces it."""
 _PARAMS_AND_TAGS_PER_BATCH: Final = 100
 """MLflow's limit for each of them (`mlflow.utils.validation`)."""
+_METRICS_PER_BATCH: Final = 1000
+"""MLflow's limit."""
+_REQUESTS_AT_A_TIME: Final = 8
+"""Of a server, which answers most of them from a database: a run takes several."""
 _RUNS_PER_PAGE: Final = 1000
 _DIGEST_LENGTH: Final = 36
 """Characters of a dataset's digest that MLflow stores."""
 
 
 def write_runs(
-    client: MlflowClient, experiment_id: str, sweep_id: str, contents: Sequence[RunContent]
+    client: MlflowClient,
+    experiment_id: str,
+    sweep_id: str,
+    contents: Sequence[RunContent],
+    provenance: Mapping[str, str],
 ) -> dict[str, str]:
     """Create or update each run; return their ids by key.
 
@@ -52,12 +66,15 @@ def write_runs(
         experiment_id: the experiment of the runs.
         sweep_id: the sweep.
         contents: its runs.
+        provenance: tags of new runs.
     """
     existing = _existing_runs(client, experiment_id, sweep_id)
-    return {
-        content.key: _write(client, experiment_id, content, existing.get(content.key, ()))
-        for content in contents
-    }
+    # SQLite has one writer at a time.
+    at_a_time = _REQUESTS_AT_A_TIME if client.tracking_uri.startswith("http") else 1
+    write = partial(_write, client, experiment_id, provenance)
+    with ThreadPoolExecutor(at_a_time) as pool:
+        run_ids = pool.map(write, contents, [existing.get(one.key, ()) for one in contents])
+        return dict(zip([one.key for one in contents], run_ids, strict=True))
 
 
 def _existing_runs(client: MlflowClient, experiment_id: str, sweep_id: str) -> dict[str, list[Run]]:
@@ -83,7 +100,11 @@ def _existing_runs(client: MlflowClient, experiment_id: str, sweep_id: str) -> d
 
 
 def _write(
-    client: MlflowClient, experiment_id: str, content: RunContent, existing: Sequence[Run]
+    client: MlflowClient,
+    experiment_id: str,
+    provenance: Mapping[str, str],
+    content: RunContent,
+    existing: Sequence[Run],
 ) -> str:
     """Create or update a run, and mark those that it replaces; return its id."""
     fitting = (
@@ -92,10 +113,7 @@ def _write(
         if can_update(run.data.params, run.data.metrics, run.data.tags, content)
     )
     run = next(fitting, None) or client.create_run(
-        experiment_id,
-        start_time=content.begin_ms,
-        run_name=content.name,
-        tags=_provenance(content.tags["experiment"]),
+        experiment_id, start_time=content.begin_ms, run_name=content.name, tags={**provenance}
     )
     run_id = str(run.info.run_id)
     _log(client, run, content)
@@ -109,9 +127,11 @@ def _write(
     return run_id
 
 
-def _provenance(experiment: str) -> dict[str, str]:
-    """Return the tags that MLflow's page shows as the run's user and source."""
-    tags = {"mlflow.source.name": f"ackbench run {experiment}", "mlflow.source.type": "LOCAL"}
+def provenance_tags(plan: Plan) -> dict[str, str]:
+    """Return the tags that MLflow's page shows as user, source and version of a sweep's runs."""
+    tags = {"mlflow.source.name": f"ackbench run {plan.experiment}", "mlflow.source.type": "LOCAL"}
+    if plan.experiment_commit:
+        tags["mlflow.source.git.commit"] = plan.experiment_commit
     with suppress(OSError, KeyError):  # a container's user may have no name
         tags["mlflow.user"] = getpass.getuser()
     return tags
@@ -145,21 +165,30 @@ def can_update(
         content: what it is to have.
 
     Returns:
-        Whether no param of ackbench's has another value, and the names that the content lacks are a
-        person's: without them, the names are those that ackbench has written.
+        Whether no param of ackbench's has another value, no point of a series would be left, and
+        the names that the content lacks are a person's: without them, the names are those that
+        ackbench has written.
     """
     if any(params.get(name, value) != value for name, value in content.params.items()):
         return False
-    common = names_digest(
-        params.keys() & content.params.keys(), metrics.keys() & content.metrics.keys()
-    )
-    others = (params.keys() - content.params.keys()) | (metrics.keys() - content.metrics.keys())
+    series = series_digest(content)
+    if tags.get(SERIES_DIGEST, series) != series:
+        return False
+    names = content.metric_names
+    common = names_digest(params.keys() & content.params.keys(), metrics.keys() & names)
+    others = (params.keys() - content.params.keys()) | (metrics.keys() - names)
     return not others or tags.get(NAMES_DIGEST) == common
 
 
 def names_digest(params: Iterable[str], metrics: Iterable[str]) -> str:
     """Return the digest of the names of a run's params and metrics."""
     return _digest([*sorted(params), "", *sorted(metrics)])
+
+
+def series_digest(content: RunContent) -> str:
+    """Return the digest of the points of a run's series; empty if it has none."""
+    points = [f"{name} {point}" for name, points in content.series.items() for point in points]
+    return _digest(points) if points else ""
 
 
 def note_tags(tags: Mapping[str, str], note: str) -> dict[str, str]:
@@ -182,6 +211,15 @@ def _digest(texts: Iterable[str]) -> str:
 def _log(client: MlflowClient, run: Run, content: RunContent) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
+    series = series_digest(content)
+    if series and run.data.tags.get(SERIES_DIGEST) != series:
+        points = [
+            Metric(name, value, at_ms, step)
+            for name, points in content.series.items()
+            for step, at_ms, value in points
+        ]
+        for begin in range(0, len(points), _METRICS_PER_BATCH):
+            client.log_batch(run.info.run_id, metrics=points[begin : begin + _METRICS_PER_BATCH])
     now_ms = time.time_ns() // 1_000_000
     metrics = [
         Metric(name, value, now_ms, 0)
@@ -192,7 +230,9 @@ def _log(client: MlflowClient, run: Run, content: RunContent) -> None:
         Param(name, value) for name, value in content.params.items() if name not in run.data.params
     ]
     wanted = {name: value for name, value in content.tags.items() if name != NOTE}
-    wanted[NAMES_DIGEST] = names_digest(content.params, content.metrics)
+    wanted[NAMES_DIGEST] = names_digest(content.params, content.metric_names)
+    if series:
+        wanted[SERIES_DIGEST] = series
     wanted[REMOVABLE] = ",".join(sorted(REMOVABLE_TAGS & content.tags.keys()))
     if NOTE in content.tags:
         wanted |= note_tags(run.data.tags, content.tags[NOTE])

@@ -1,8 +1,8 @@
 """The MLflow runs of a sweep: names, params, metrics and tags as plain values.
 
-`experiments.orchestration.tracking.store` sends them. The names are those of the result tables
-(`experiments.ledger.result_tables`) and of `ackbench show --json`; `docs/metrics.md` has their
-formulas.
+`experiments.orchestration.tracking.store` sends them. The names are those of an experiment's
+`expect` and of `ackbench show --json`, of letters, digits, dots and underscores alone, so that
+MLflow's filters need no quotes: `metrics.lost_high > 0`. `docs/metrics.md` has their formulas.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Final
+from typing import Final, NamedTuple
 
 from ackbench.experiments.ledger.quantities import TRIAL_PLACES
+from ackbench.experiments.ledger.result_terms import TIMELINE_SLOT_NS
 from ackbench.experiments.ledger.trial_manifest import Scalar, Status, TrialManifest
 from ackbench.experiments.messages.visible import visible
 from ackbench.experiments.results.expectations import expectation_lines
@@ -25,6 +26,7 @@ from ackbench.experiments.results.models import (
     SweepResults,
     TrialResult,
 )
+from ackbench.experiments.results.rows import Row
 from ackbench.experiments.results.wording import is_unproven
 from ackbench.experiments.sweep.cell_names import cell_name
 from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec
@@ -33,7 +35,9 @@ from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 _VERDICT_ORDER: Final = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.NOT_GUARANTEED, Verdict.HELD)
 
-VERDICT_TAGS: Final = {guarantee: f"verdict/{guarantee}" for guarantee in GUARANTEES}
+VERDICT_TAGS: Final = {
+    guarantee: f"verdict.{guarantee.name.replace('-', '_')}" for guarantee in GUARANTEES
+}
 SUMMARY: Final = "summary"
 TRIAL: Final = "trial"
 SUPERSEDED: Final = "superseded"
@@ -57,7 +61,10 @@ REMOVABLE_TAGS: Final = frozenset(
     }
 )
 """Tags to delete when a run is updated and no longer has them."""
+MOST_POINTS: Final = 250
+"""Of a series: each is a row of MLflow's database."""
 _NS_PER_MS: Final = 1_000_000
+_SLOT_MS: Final = TIMELINE_SLOT_NS // _NS_PER_MS
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,15 @@ class TrialLedger:
     """The digest of its manifest, which has those of all of its files."""
 
 
+class Point(NamedTuple):
+    """A value of a series."""
+
+    step: int
+    at_ms: int
+    """Since 1970."""
+    value: float
+
+
 @dataclass(frozen=True)
 class RunContent:
     """One MLflow run."""
@@ -78,10 +94,9 @@ class RunContent:
     tags: Mapping[str, str]
     params: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """`group/name_unit`. MLflow groups its charts by the text before the slash.
-
-    Values that a trial does not have are absent.
-    """
+    """Values that a trial does not have are absent."""
+    series: Mapping[str, Sequence[Point]] = field(default_factory=dict)
+    """Metrics with a value for each step."""
     failed: bool = False
     begin_ms: int | None = None
     end_ms: int | None = None
@@ -108,6 +123,11 @@ class RunContent:
         )
 
     @property
+    def metric_names(self) -> frozenset[str]:
+        """The names of all its metrics."""
+        return frozenset(self.metrics) | frozenset(self.series)
+
+    @property
     def key(self) -> str:
         """Identifies the run within its sweep."""
         return self.tags["trial_id"]
@@ -119,6 +139,7 @@ def trial_run(
     manifest: TrialManifest | None,
     axes: Sequence[str],
     ledger: TrialLedger | None = None,
+    timeline: Sequence[Row] = (),
 ) -> RunContent:
     """Return the run of a trial.
 
@@ -128,7 +149,9 @@ def trial_run(
         manifest: its record; `None` if the harness failed.
         axes: what the sweep's cells differ in; the name of the run has them.
         ledger: what the result was computed from.
+        timeline: its rows of that table.
     """
+    begin_ms = manifest.phases.load_begin_ns // _NS_PER_MS if manifest else None
     provenance = {"ledger": ledger.uri, "ledger_sha256": ledger.sha256} if ledger else {}
     return RunContent(
         name=f"{cell_name(spec.cell, axes)} #{spec.repeat + 1}",
@@ -136,7 +159,8 @@ def trial_run(
         params=_params(spec, manifest),
         metrics=dict(_metrics(result, manifest)),
         failed=result.status is Status.FAILED,
-        begin_ms=manifest.phases.load_begin_ns // _NS_PER_MS if manifest else None,
+        series=timeline_series(timeline, begin_ms) if begin_ms is not None else {},
+        begin_ms=begin_ms,
         end_ms=manifest.phases.healthy_ns // _NS_PER_MS if manifest else None,
         ledger=ledger,
     )
@@ -151,14 +175,14 @@ def summary_run(results: SweepResults, page: str, finding: Finding | None = None
         finding: the sweep's finding on its experiment's claim.
     """
     statuses = [trial.status for trial in results.trials]
-    counts = {f"sweep/{status.value}_trials": float(statuses.count(status)) for status in Status}
+    counts = {f"{status.value}_trials": float(statuses.count(status)) for status in Status}
     refused = [f"{cell.label}: {cell.refused}" for cell in results.cells if cell.refused]
     verdicts = {
         tag: count_verdicts(results.cells, guarantee) for guarantee, tag in VERDICT_TAGS.items()
     }
     metrics = {
         **counts,
-        "sweep/pending_trials": float(len(results.pending)),
+        "pending_trials": float(len(results.pending)),
         **dict(verdict_metrics(results)),
     }
     tags = {
@@ -211,11 +235,11 @@ def verdict_metrics(results: SweepResults) -> Iterator[tuple[str, float]]:
     counts = Counter(judgement.verdict for judgement in judged)
     if counts:
         for verdict in Verdict:
-            yield f"verdict/{verdict.lower().replace(' ', '_')}", float(counts[verdict])
-        yield "verdict/held_power_not_shown", float(sum(map(is_unproven, judged)))
+            yield f"verdicts_{verdict.lower().replace(' ', '_')}", float(counts[verdict])
+        yield "verdicts_held_power_not_shown", float(sum(map(is_unproven, judged)))
     outcomes = Counter(one.outcome for one in results.expectations)
     for outcome in ExpectationOutcome if outcomes else ():
-        yield f"expected/{outcome.replace(' ', '_')}", float(outcomes[outcome])
+        yield f"expectations_{outcome.replace(' ', '_')}", float(outcomes[outcome])
     controls = {
         "control_clean": results.harness.control_clean,
         "positive_control_lost": results.harness.positive_control_lost,
@@ -223,7 +247,7 @@ def verdict_metrics(results: SweepResults) -> Iterator[tuple[str, float]]:
     }
     for name, value in controls.items():
         if value is not None:
-            yield f"harness/{name}", float(value)
+            yield name, float(value)
 
 
 def _shorten(text: str, length: int) -> str:
@@ -326,26 +350,56 @@ def _cluster_params(cluster: ClusterNeed) -> dict[str, str]:
 
 def _metrics(result: TrialResult, manifest: TrialManifest | None) -> Iterator[tuple[str, float]]:
     # MLflow's comparison opens with the first metric.
-    for place in sorted(TRIAL_PLACES, key=lambda place: place.quantity.chart != "loss"):
+    for place in sorted(TRIAL_PLACES, key=lambda place: place.measure != "lost"):
         if (value := place.of(result)) is not None:
-            yield place.metric, float(value)
+            yield place.name, float(value)
     if (took_effect := result.fault.took_effect) is not None:
-        yield "fault/took_effect", float(took_effect)
+        yield "took_effect", float(took_effect)
     if result.fates:
         for fate, records in result.fates.model_dump().items():
-            yield f"fates/{fate}_records", float(records)
-    yield from _latencies("latency", result.latency_ms)
+            yield f"fates_{fate}", float(records)
+    yield from _latencies("", result.latency_ms)
     for phase in ("before", "during", "after"):
-        yield from _latencies(f"latency_{phase}", getattr(result.latency_by_phase_ms, phase))
+        yield from _latencies(f"_{phase}", getattr(result.latency_by_phase_ms, phase))
     if manifest:
-        yield from ((f"stages/{stage}_s", seconds) for stage, seconds in manifest.stages_s.items())
+        yield from ((f"stages_{stage}_s", seconds) for stage, seconds in manifest.stages_s.items())
 
 
-def _latencies(group: str, latencies: Latencies) -> Iterator[tuple[str, float]]:
+def _latencies(phase: str, latencies: Latencies) -> Iterator[tuple[str, float]]:
     for measure, quantiles in (("ack", latencies.ack), ("end_to_end", latencies.end_to_end)):
         if quantiles:
             for name in ("p50", "p90", "p99", "p99_9", "max"):
-                yield f"{group}/{measure}_{name}_ms", getattr(quantiles, name)
+                yield f"{measure}_{name}{phase}_ms", getattr(quantiles, name)
+
+
+def timeline_series(rows: Sequence[Row], begin_ms: int) -> dict[str, tuple[Point, ...]]:
+    """Return what was acknowledged and read in a trial's course: an outage is a row of zeros.
+
+    Args:
+        rows: of the trial, of `experiments.ledger.result_tables.TIMELINE`; a slot without a row
+            has no records.
+        begin_ms: when the load began, milliseconds since 1970.
+
+    Returns:
+        By metric, records per second; steps are milliseconds since the begin of the load. At most
+        `MOST_POINTS`: a longer trial has a mean of several slots in each.
+    """
+    if not rows:
+        return {}
+    first, last = min(row["slot"] for row in rows), max(row["slot"] for row in rows)
+    width = -(-(last - first + 1) // MOST_POINTS)
+    steps = [first * _SLOT_MS + at * width * _SLOT_MS for at in range((last - first) // width + 1)]
+    ends = [*steps[1:], (last + 1) * _SLOT_MS]
+    series = {}
+    for name in ("acked", "read"):
+        sums = [0] * len(steps)
+        for row in rows:
+            sums[(row["slot"] - first) // width] += row[f"{name}_records"]
+        series[f"timeline_{name}_records_per_s"] = tuple(
+            Point(step, begin_ms + step, 1000 * records / (end - step))
+            for step, end, records in zip(steps, ends, sums, strict=True)
+        )
+    return series
 
 
 def format_value(value: Scalar) -> str:

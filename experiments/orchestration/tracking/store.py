@@ -27,7 +27,11 @@ from ackbench.experiments.messages.errors import LedgerError
 from ackbench.experiments.messages.markdown import code_block, escaped
 from ackbench.experiments.messages.phrases import format_value, one_line
 from ackbench.experiments.orchestration.tracking.cell_runs import cell_runs
-from ackbench.experiments.orchestration.tracking.run_writer import note_tags, write_runs
+from ackbench.experiments.orchestration.tracking.run_writer import (
+    note_tags,
+    provenance_tags,
+    write_runs,
+)
 from ackbench.experiments.orchestration.tracking.runs import (
     SUMMARY,
     TRIAL,
@@ -45,6 +49,7 @@ from ackbench.experiments.orchestration.tracking.views import (
 from ackbench.experiments.results.lessons.finding import Finding
 from ackbench.experiments.results.lessons.of_sweep import finding_of
 from ackbench.experiments.results.read import SweepResults, read_results
+from ackbench.experiments.results.rows import Row, rows_by_trial
 from ackbench.experiments.sweep.cell_names import differing_axes, varying_axes
 from ackbench.experiments.sweep.documents import read_document
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -103,12 +108,16 @@ def track(sweep: SweepFolder, home: Home) -> TrackedSweep:
 def _track(sweep: SweepFolder, home: Home) -> TrackedSweep:
     results = read_results(sweep)
     table = _table(results)
-    contents = _run_contents(results, finding_of(sweep, results), table, _ledgers(sweep, results))
+    timelines = rows_by_trial(sweep, "timeline", results.manifest)
+    contents = _run_contents(
+        results, finding_of(sweep, results), table, _ledgers(sweep, results), timelines
+    )
     with mlflow_errors(home):
         client = open_client(home)
         experiment_id = _experiment_id(client, f"{experiment_prefix()}{results.experiment}", home)
         _save_views(client, experiment_id, results.plan, contents)
-        run_ids = write_runs(client, experiment_id, results.sweep_id, contents)
+        provenance = provenance_tags(results.plan)
+        run_ids = write_runs(client, experiment_id, results.sweep_id, contents, provenance)
         _log_artifacts(client, run_ids[SUMMARY], results, table, sweep)
         tracked = _tracked(home, experiment_id, contents, run_ids)
         _describe(client, experiment_id, _experiment_note(results, tracked))
@@ -389,7 +398,11 @@ def _ledgers(sweep: SweepFolder, results: SweepResults) -> dict[str, TrialLedger
 
 
 def _run_contents(
-    results: SweepResults, finding: Finding | None, table: str, ledgers: Mapping[str, TrialLedger]
+    results: SweepResults,
+    finding: Finding | None,
+    table: str,
+    ledgers: Mapping[str, TrialLedger],
+    timelines: Mapping[str, Sequence[Row]],
 ) -> list[RunContent]:
     """Return the runs of a sweep: those of the trials, of the cells, and the summary."""
     answer = f"{finding.markdown()}\n\n" if finding else ""
@@ -403,6 +416,7 @@ def _run_contents(
             results.manifests.get(trial.trial_id),
             axes,
             ledgers.get(trial.trial_id),
+            timelines.get(trial.trial_id, ()),
         )
         for trial in results.trials
         if trial.status is not Status.REFUSED and trial.trial_id in planned
@@ -477,8 +491,8 @@ def _experiment_note(results: SweepResults, tracked: TrackedSweep) -> str:
         "One run per cell (tag `kind` is `cell`) with the measures of `ackbench schema experiment` "
         "and the verdict, one per trial (`trial`), and one summary run per sweep (`summary`) with "
         "the table and the report. The tag `sweep_id` connects the runs of a sweep: `ackbench open "
-        "mlflow <sweep>` opens its charts. Params have Kafka's property names; metrics of trials "
-        "are `group/name_unit`."
+        "mlflow <sweep>` opens its charts. Params have Kafka's property names, metrics those of "
+        "`expect`."
     )
 
 

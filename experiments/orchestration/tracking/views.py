@@ -8,11 +8,10 @@ opens it by its key. The tag's value is JSON with a name, a time and the state o
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ackbench.experiments.ledger.quantities import TRIAL_PLACES
 from ackbench.experiments.orchestration.tracking.cell_runs import CELL, VERDICT
 from ackbench.experiments.orchestration.tracking.runs import TRIAL, RunContent
 from ackbench.experiments.sweep.lookup import time_of_sweep
@@ -23,10 +22,6 @@ ANSWER_KEY: Final = "ackbench"
 KEPT_VIEWS: Final = 20
 """Views of sweeps that an experiment keeps: its page loads all of them each time."""
 _SETTINGS: Final = ("fault", "acks", "enable.idempotence", "replication.factor", "partitions")
-_METRICS: Final = {place.name: place.metric for place in TRIAL_PLACES} | {
-    "ack_p99_ms": "latency/ack_p99_ms"
-}
-"""The metric of a trial's run, by the name of the measure, which is the metric of a cell's."""
 CHARTS: Final = {
     "lost_high": "lost records (upper bound)",
     "duplicates": "duplicates",
@@ -35,7 +30,7 @@ CHARTS: Final = {
     "reordered": "reordered records",
     "throughput_records_per_s": "acknowledged records per second",
 }
-"""The measures that have a chart, with its title; those that come first are also columns."""
+"""The metrics that have a chart, with its title; those that come first are also columns."""
 _COLUMNS: Final = tuple(CHARTS)[:4]
 _ALL_RUNS: Final = 1000
 
@@ -78,7 +73,7 @@ def answer_view(axes: Sequence[str], runs: Sequence[RunContent]) -> SavedView:
         runs: of the newest sweep; what is 0 in all of its cells has no chart.
     """
     cells = [run for run in runs if run.tags["kind"] == CELL]
-    state = _state(f"tags.kind = '{CELL}'", axes, cells, {name: name for name in CHARTS})
+    state = _state(f"tags.kind = '{CELL}'", axes, cells)
     state["selectedColumns"].append(f"tags.`{VERDICT}`")
     return SavedView(ANSWER_KEY, "ackbench: the answer", state | {"orderByKey": "params.`fault`"})
 
@@ -96,7 +91,7 @@ def sweep_view(
     """
     trials = [run for run in runs if run.tags["kind"] == TRIAL]
     search = f"tags.sweep_id = '{sweep_id}' and tags.kind = '{TRIAL}'"
-    state = _state(search, axes, trials, _METRICS)
+    state = _state(search, axes, trials)
     if repeats > 1:
         state["groupBy"] = {
             "aggregateFunction": "average",
@@ -122,22 +117,19 @@ def outdated_views(tags: Collection[str], newest: str) -> list[str]:
     return [tag for _, tag in sorted(sweeps)][: -(KEPT_VIEWS - 1)]
 
 
-def _state(
-    search: str, axes: Sequence[str], runs: Sequence[RunContent], metrics: Mapping[str, str]
-) -> dict[str, Any]:
+def _state(search: str, axes: Sequence[str], runs: Sequence[RunContent]) -> dict[str, Any]:
     """Return the state of the page; what it does not name has MLflow's defaults.
 
     Args:
         search: the filter of the runs.
         axes: settings with a column, beside those that always have one.
         runs: those that the view shows now; what is 0 in all of them has no chart.
-        metrics: of the runs, by the name of the measure.
     """
     settings = dict.fromkeys([*_SETTINGS, *axes])
     charts = {
-        metrics[measure]: title
-        for measure, title in CHARTS.items()
-        if any(run.metrics.get(metrics[measure]) for run in runs)
+        metric: title
+        for metric, title in CHARTS.items()
+        if any(run.metrics.get(metric) for run in runs)
     }
     section = "ackbench"
     return {
@@ -146,7 +138,7 @@ def _state(
         "orderByAsc": True,
         "selectedColumns": [
             *(f"params.`{name}`" for name in settings),
-            *(f"metrics.`{metrics[name]}`" for name in _COLUMNS),
+            *(f"metrics.`{name}`" for name in _COLUMNS),
         ],
         "runsHiddenMode": "SHOW_ALL",
         "isAccordionReordered": True,  # or else sections are sorted by name

@@ -34,22 +34,35 @@ def load_experiment(name_or_file: str) -> Experiment:
     """Return an experiment of the catalogue, or the one in a file.
 
     Args:
-        name_or_file: a path if it contains a slash or ends in `.yaml` or `.yml`, else a name.
+        name_or_file: as of `experiment_file`.
+
+    Raises:
+        UnknownName, InputError: as `experiment_file`.
+        ExperimentError: the file cannot be read or is not a valid experiment.
+    """
+    return read_experiment(experiment_file(name_or_file))
+
+
+def experiment_file(name_or_file: str) -> Path:
+    """Return the file of an experiment.
+
+    Args:
+        name_or_file: a path if it contains a slash or ends in `.yaml` or `.yml`, else a name of the
+            catalogue.
 
     Raises:
         UnknownName: the catalogue has no experiment of that name; the message suggests one.
         InputError: the path begins with `~` and a user who does not exist.
-        ExperimentError: the file cannot be read or is not a valid experiment.
     """
     if "/" in name_or_file or name_or_file.endswith((".yaml", ".yml")):
-        return read_experiment(user_path(name_or_file))
+        return user_path(name_or_file)
     files = catalog_files()
     if name_or_file not in files:
         raise UnknownName(
             f"unknown experiment {name_or_file}{did_you_mean(name_or_file, files)} "
             "(`ackbench list` shows all; the name of a file ends in .yaml)"
         )
-    return read_experiment(files[name_or_file])
+    return files[name_or_file]
 
 
 def read_experiment(path: Path) -> Experiment:

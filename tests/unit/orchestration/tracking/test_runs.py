@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.builders.sweeps import LOSING, SAFE, Truth, a_cell, measured_sweep
 
 from ackbench.experiments.orchestration.tracking.cell_runs import cell_runs, verdict_in_words
-from ackbench.experiments.orchestration.tracking.runs import RunContent, trial_run
+from ackbench.experiments.orchestration.tracking.runs import (
+    MOST_POINTS,
+    RunContent,
+    timeline_series,
+    trial_run,
+)
+from ackbench.experiments.results.rows import Row
 from ackbench.experiments.verdicts.guarantees import Guarantee
 from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
 from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
@@ -47,6 +55,50 @@ def test_a_cell_has_the_sums_of_its_trials_and_the_shares_with_their_interval() 
         assert run.metrics[f"{name}_share"] == expected.seen / 5
         assert run.metrics[f"{name}_share_low"] == expected.interval.low
         assert run.metrics[f"{name}_share_high"] == expected.interval.high
+
+
+def slots(acked: dict[int, int]) -> list[Row]:
+    """Return rows of the table `timeline`."""
+    return [
+        {"slot": slot, "sent_records": 9, "acked_records": records, "read_records": 2 * records}
+        for slot, records in acked.items()
+    ]
+
+
+def test_an_outage_is_a_row_of_zeros_in_the_series_of_a_trial() -> None:
+    """Steps are milliseconds of the load, and values records per second."""
+    series = timeline_series(slots({-1: 5, 0: 30, 3: 7}), begin_ms=1_000)
+
+    assert series["timeline_acked_records_per_s"] == (
+        (-100, 900, 50.0),
+        (0, 1_000, 300.0),
+        (100, 1_100, 0.0),
+        (200, 1_200, 0.0),
+        (300, 1_300, 70.0),
+    )
+    assert [point.value for point in series["timeline_read_records_per_s"]][:2] == [100, 600]
+
+
+@given(
+    st.dictionaries(st.integers(-50, 5_000), st.integers(0, 10**6), min_size=1),
+    st.integers(0, 2**41),
+)
+def test_a_series_has_few_points_and_all_records(acked: dict[int, int], begin_ms: int) -> None:
+    """A point of a long trial is the mean of several slots, the last one of what is left."""
+    points = timeline_series(slots(acked), begin_ms)["timeline_acked_records_per_s"]
+    end = 100 * (max(acked) + 1)
+    ends = [*(point.step for point in points[1:]), end]
+    shown = [(end - one.step) * one.value / 1000 for one, end in zip(points, ends, strict=True)]
+
+    assert len(points) <= MOST_POINTS
+    assert points[0].step == 100 * min(acked)
+    assert all(one.at_ms - one.step == begin_ms for one in points)
+    assert sum(shown) == pytest.approx(sum(acked.values()))
+
+
+def test_a_trial_that_was_not_measured_has_no_series() -> None:
+    """No zeros that look like an outage."""
+    assert timeline_series([], begin_ms=0) == {}
 
 
 def judged(verdict: Verdict, guarantee: Guarantee, *, seen: bool | None = False) -> Judgement:

@@ -27,6 +27,7 @@ from ackbench.experiments.results.models import (
     Fates,
     FaultResult,
     Latencies,
+    PhaseLatencies,
     Quantiles,
     TrialResult,
 )
@@ -157,9 +158,7 @@ def test_a_failed_trial_is_a_failed_run_with_its_reason_and_no_results(
     """Zeros would look like results."""
     run = run_of(tracked[0], "001-abcdef")
     assert (run.info.status, run.data.tags["reason"]) == ("FAILED", "NodeFailed: node 2 died")
-    assert not any(
-        name.startswith(("loss/", "duplicates/", "latency/")) for name in run.data.metrics
-    )
+    assert not run.data.metrics
 
 
 def test_the_summary_lists_refused_cells_and_has_the_table(
@@ -170,7 +169,7 @@ def test_the_summary_lists_refused_cells_and_has_the_table(
     summary = run_of(home, "summary")
     says(summary.data.tags["refused_cells"])
     assert "acks must be all" in summary.data.tags["mlflow.note.content"]
-    assert summary.data.metrics["sweep/sealed_trials"] == 1
+    assert summary.data.metrics["sealed_trials"] == 1
     artifacts = {path.name for path in (home.mlflow / "artifacts").rglob("*") if path.is_file()}
     assert artifacts == {"results.json", "table.txt", "report.html"}
 
@@ -181,17 +180,17 @@ def test_the_summary_has_the_verdicts_and_the_results_of_the_controls(
     """There is one tag per guarantee; no verdict is HELD before the measurement."""
     summary = run_of(tracked[0], "summary")
     assert {
-        name: value for name, value in summary.data.tags.items() if name.startswith("verdict/")
+        name: value for name, value in summary.data.tags.items() if name.startswith("verdict.")
     } == {
-        "verdict/no-acked-loss": "UNKNOWN 1",
-        "verdict/no-duplicates": "NOT GUARANTEED 1",
-        "verdict/order": "NOT GUARANTEED 1",
-        "verdict/no-read-loss": "UNKNOWN 1",
-        "verdict/availability": "NOT GUARANTEED 1",
-        "verdict/read-availability": "NOT GUARANTEED 1",
+        "verdict.no_acked_loss": "UNKNOWN 1",
+        "verdict.no_duplicates": "NOT GUARANTEED 1",
+        "verdict.order": "NOT GUARANTEED 1",
+        "verdict.no_read_loss": "UNKNOWN 1",
+        "verdict.availability": "NOT GUARANTEED 1",
+        "verdict.read_availability": "NOT GUARANTEED 1",
     }
     says(summary.data.tags["controls"])
-    assert summary.data.metrics["verdict/unknown"] == 2
+    assert summary.data.metrics["verdicts_unknown"] == 2
 
 
 def test_a_locked_database_is_one_line_with_its_holder_and_the_sweep_is_tracked_later(
@@ -217,9 +216,26 @@ def test_tracking_again_adds_nothing(tracked: tuple[Home, SweepFolder, store.Tra
     from mlflow.tracking import MlflowClient
 
     history = MlflowClient(store.embedded_uri(home)).get_metric_history(
-        first.trial_run_ids[0], "stages/load_s"
+        first.trial_run_ids[0], "stages_load_s"
     )
     assert [metric.value for metric in history] == [1.5]
+
+
+def test_every_name_can_be_filtered_by_without_quotes(
+    tracked: tuple[Home, SweepFolder, store.TrackedSweep],
+) -> None:
+    """MLflow takes a slash or a hyphen in a filter for an operator."""
+    home, _, ids = tracked
+    client = store.open_client(home)
+    for run in runs(home):
+        key = f"tags.trial_id = '{run.data.tags['trial_id']}'"
+        for filtered in (
+            *(f"params.{name} LIKE '%'" for name in run.data.params),
+            *(f"metrics.{name} = {value}" for name, value in run.data.metrics.items()),
+            *(f"tags.{name} LIKE '%'" for name in run.data.tags),
+        ):
+            found = client.search_runs([ids.experiment_id], f"{key} and {filtered}")
+            assert [one.info.run_id for one in found] == [run.info.run_id], filtered
 
 
 def test_a_run_names_its_ledger_its_digest_and_who_has_run_what(
@@ -230,6 +246,7 @@ def test_a_run_names_its_ledger_its_digest_and_who_has_run_what(
     monkeypatch.setenv("LOGNAME", "somebody")
     home = Home(tmp_path)
     sweep = a_sweep(home)
+    sweep.write_plan(sweep.plan().model_copy(update={"experiment_commit": "0123abcd"}))
     write_results(sweep, {"000-abcdef": {}})
     folder = sweep.trial("000-abcdef")
     digest = hashlib.sha256((folder / "trial.json").read_bytes()).hexdigest()
@@ -245,6 +262,7 @@ def test_a_run_names_its_ledger_its_digest_and_who_has_run_what(
     assert (one.dataset.name, one.dataset.digest) == ("000-abcdef", digest[:36])
     assert json.loads(one.dataset.source) == {"uri": folder.as_uri()}
     assert run.data.tags["mlflow.source.name"] == "ackbench run planted"
+    assert run.data.tags["mlflow.source.git.commit"] == "0123abcd"
     assert run.data.tags["mlflow.user"] == "somebody"
     assert not run_of(home, "summary").inputs.dataset_inputs
 
@@ -428,8 +446,8 @@ def run_of_spec(spec: TrialSpec, **changes: Any) -> RunContent:
     return trial_run(TrialResult(**{**measured, **changes}), spec, record, [])
 
 
-def test_metric_names_are_group_slash_name_and_unit() -> None:
-    """MLflow groups its charts by the text before the slash."""
+def test_metrics_have_the_names_of_expect() -> None:
+    """A phase or a quantile stands before the unit."""
     metrics = run_of_trial(
         reordered=4,
         missed=5,
@@ -437,25 +455,25 @@ def test_metric_names_are_group_slash_name_and_unit() -> None:
         generator_late=True,
         lateness_p99_ms=0.009,
         producer_stalled_ms=1200.0,
+        latency_by_phase_ms=PhaseLatencies(during=Latencies(ack=LATENCY)),
     ).metrics
     expected: dict[str, float] = {
-        "loss/lost_low_records": 3,
-        "loss/lost_high_records": 7,
-        "duplicates/duplicates": 2,
-        "latency/ack_p99_ms": 3,
+        "lost_low": 3,
+        "lost_high": 7,
+        "duplicates": 2,
+        "ack_p99_ms": 3,
+        "ack_p50_during_ms": 1,
+        "unavailable_ms": 12.5,
+        "lateness_p99_ms": 0.009,
+        "took_effect": 1,
+        "fates_lost": 0,
     }
     expected |= {
-        "availability/unavailable_ms": 12.5,
-        "generator/lateness_p99_ms": 0.009,
-        "fault/took_effect": 1,
-        "fates/lost_records": 0,
-    }
-    expected |= {
-        "order/reordered_records": 4,
-        "reads/missed_records": 5,
-        "reads/redelivered_reads": 6,
-        "generator/generator_late": 1,
-        "generator/producer_stalled_ms": 1200,
+        "reordered": 4,
+        "missed": 5,
+        "redelivered": 6,
+        "generator_late": 1,
+        "producer_stalled_ms": 1200,
     }
     assert {name: metrics[name] for name in expected} == expected
 
@@ -463,10 +481,8 @@ def test_metric_names_are_group_slash_name_and_unit() -> None:
 def test_a_value_that_was_not_measured_is_no_metric() -> None:
     """Without reads there is no end-to-end latency; 0 would be wrong."""
     metrics = run_of_trial(lost=None, unavailable_ms=None).metrics
-    assert "generator/consumer_stalled_ms" not in metrics
-    assert not any(
-        name.startswith(("latency/end_to_end", "loss/", "availability/")) for name in metrics
-    )
+    assert "consumer_stalled_ms" not in metrics
+    assert not any(name.startswith(("end_to_end", "lost", "unavailable")) for name in metrics)
 
 
 def test_a_param_name_that_two_scopes_share_gets_a_prefix() -> None:
@@ -549,7 +565,7 @@ def test_what_a_person_added_to_a_run_stays_when_the_sweep_is_tracked_again(
     home, sweep = retracked
     client, run_id = store.open_client(home), run_of(home, trial_id).info.run_id
     client.log_metric(run_id, "mine/cost", 3.5)
-    client.log_metric(run_id, "loss/mine", 1)
+    client.log_metric(run_id, "lost_mine", 1)
     client.log_param(run_id, "my.param", "yes")
     client.set_tag(run_id, "mine", "look here")
     client.set_tag(run_id, "lesson", "a person's")  # a name of ackbench's, which it did not write
@@ -561,7 +577,7 @@ def test_what_a_person_added_to_a_run_stays_when_the_sweep_is_tracked_again(
 
     run = run_of(home, trial_id)
     assert run.info.run_id == run_id
-    assert (run.data.metrics["mine/cost"], run.data.metrics["loss/mine"]) == (3.5, 1)
+    assert (run.data.metrics["mine/cost"], run.data.metrics["lost_mine"]) == (3.5, 1)
     assert run.data.params["my.param"] == "yes"
     assert (run.data.tags["mine"], run.data.tags["lesson"]) == ("look here", "a person's")
     assert run.data.tags["mlflow.note.content"] == "a person's note"
@@ -580,6 +596,36 @@ def test_a_description_of_the_experiment_that_a_person_wrote_stays(
 
     kept = client.get_experiment(experiment.experiment_id).tags["mlflow.note.content"]
     assert kept == "a person's"
+
+
+def with_timeline(sweep: SweepFolder, acked: int) -> None:
+    """Measure the sealed trial: it has acknowledged records in its first and third slot."""
+    timeline = [{"trial_id": "000-abcdef", "slot": slot, "acked_records": acked} for slot in (0, 2)]
+    write_results(sweep, {"000-abcdef": {}}, {"timeline": timeline})
+
+
+def test_the_course_of_a_trial_is_written_once_and_another_one_makes_a_new_run(
+    retracked: tuple[Home, SweepFolder],
+) -> None:
+    """MLflow cannot delete a point: after another measurement, both would be in one line."""
+    home, sweep = retracked
+    client = store.open_client(home)
+
+    def points() -> list[tuple[int, float]]:
+        run_id = store.track(sweep, home).trial_run_ids[0]
+        history = client.get_metric_history(run_id, "timeline_acked_records_per_s")
+        return sorted((point.step, point.value) for point in history)
+
+    before = run_of(home, "000-abcdef")
+    with_timeline(sweep, acked=3)
+    assert points() == points() == [(0, 30), (100, 0), (200, 30)]
+    first = run_of(home, "000-abcdef")
+    assert first.info.run_id == before.info.run_id
+    client.delete_tag(first.info.run_id, "ackbench.series")  # interrupted before it was written
+    assert points() == [(0, 30), (100, 0), (200, 30)]
+    with_timeline(sweep, acked=4)
+    assert points() == points() == [(0, 40), (100, 0), (200, 40)]
+    assert client.get_run(first.info.run_id).data.tags["kind"] == "superseded"
 
 
 def test_a_value_that_changed_makes_a_new_run_and_marks_the_old_one(
@@ -622,7 +668,7 @@ def test_a_metric_that_a_trial_no_longer_has_makes_a_new_run(
 
     kept = store.open_client(home).get_run(old.info.run_id)
     assert kept.data.tags["kind"] == "superseded"
-    assert kept.data.metrics["stages/load_s"] == 1.5
+    assert kept.data.metrics["stages_load_s"] == 1.5
 
 
 def test_a_param_longer_than_mlflow_stores_is_equal_to_itself(
