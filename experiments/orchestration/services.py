@@ -136,7 +136,7 @@ def serve_mlflow(
         tracking.ensure_store(home, say)
         tracking.record_server_address(home, f"http://{LOOPBACK}:{port}")
         say("starting MLflow's page (about 10 seconds)")
-        _serve(home, (replace(_mlflow(home, port), required=True),), stop, on_ready, say)
+        _serve(home, (replace(mlflow_service(home, port), required=True),), stop, on_ready, say)
 
 
 def _serve(
@@ -315,14 +315,15 @@ def services_of(
             required=False,
         ),
         *(
-            [_mlflow(home, mlflow_port)]
+            [mlflow_service(home, mlflow_port)]
             if tracking.tracking_uri(home) == tracking.embedded_uri(home)
             else []
         ),
     )
 
 
-def _mlflow(home: Home, port: int) -> Service:
+def mlflow_service(home: Home, port: int) -> Service:
+    """Return the server of the embedded store, with its page."""
     store = (
         "--backend-store-uri",
         tracking.embedded_uri(home),

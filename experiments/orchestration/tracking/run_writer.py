@@ -45,8 +45,8 @@ _PARAMS_AND_TAGS_PER_BATCH: Final = 100
 """MLflow's limit for each of them (`mlflow.utils.validation`)."""
 _METRICS_PER_BATCH: Final = 1000
 """MLflow's limit."""
-_REQUESTS_AT_A_TIME: Final = 8
-"""Of a server, which answers most of them from a database: a run takes several."""
+REQUESTS_AT_A_TIME: Final = 8
+"""To a server: a run takes several, one after the other."""
 _RUNS_PER_PAGE: Final = 1000
 _DIGEST_LENGTH: Final = 36
 """Characters of a dataset's digest that MLflow stores."""
@@ -58,6 +58,7 @@ def write_runs(
     sweep_id: str,
     contents: Sequence[RunContent],
     provenance: Mapping[str, str],
+    at_a_time: int = REQUESTS_AT_A_TIME,
 ) -> dict[str, str]:
     """Create or update each run; return their ids by key.
 
@@ -67,12 +68,12 @@ def write_runs(
         sweep_id: the sweep.
         contents: its runs.
         provenance: tags of new runs.
+        at_a_time: how many runs are written to a server at a time.
     """
     existing = _existing_runs(client, experiment_id, sweep_id)
-    # SQLite has one writer at a time.
-    at_a_time = _REQUESTS_AT_A_TIME if client.tracking_uri.startswith("http") else 1
+    is_server = client.tracking_uri.startswith("http")
     write = partial(_write, client, experiment_id, provenance)
-    with ThreadPoolExecutor(at_a_time) as pool:
+    with ThreadPoolExecutor(at_a_time if is_server else 1) as pool:  # SQLite has one writer
         run_ids = pool.map(write, contents, [existing.get(one.key, ()) for one in contents])
         return dict(zip([one.key for one in contents], run_ids, strict=True))
 
