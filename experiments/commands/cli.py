@@ -1289,6 +1289,7 @@ def clean(sweeps: tuple[str, ...], force: bool) -> int:
 Examples:
   ackbench prune --keep 30 --older-than 90d --max-bytes 50GB
   ackbench prune --keep 30 --older-than 90d --max-bytes 50GB --apply
+  ackbench prune --store s3://bucket/sweeps --keep 200 --older-than 365d
 """,
 )
 @click.option(
@@ -1301,20 +1302,27 @@ Examples:
 @click.option(
     "--max-bytes",
     metavar="SIZE",
-    help="Then prune the oldest others until the home, without caches, takes no more: 50GB.",
+    help="Then prune the oldest others until all, without caches, takes no more: 50GB.",
 )
+@click.option("--store", metavar="URI", help="Prune the sweeps of this store, not the home's.")
 @click.option("--apply", is_flag=True, help="Delete; without it, only what would be is printed.")
-def prune(keep: int | None, older_than: str | None, max_bytes: str | None, apply: bool) -> int:
+def prune(
+    keep: int | None, older_than: str | None, max_bytes: str | None, store: str | None, apply: bool
+) -> int:
     """Delete old sweeps with their logs and their runs in MLflow, and Airflow's old history.
 
     Pinned sweeps (`ackbench pin`) and sweeps in progress stay, and so do the N newest of each
     experiment, whatever the other limits say. The figures of a pruned sweep stay in `ackbench
     sweeps` and `ackbench trend`.
+
+    With --store: those of all hosts that are published there.
     """
     from ackbench.experiments.commands.history import prune as command
     from ackbench.experiments.results.history.pruning import limits_of
 
     limits = limits_of(keep, older_than, max_bytes)
+    if store:
+        return command.prune_store(Home.from_environment(), store, limits, apply=apply)
     return command.prune(Home.from_environment(), limits, apply=apply)
 
 
@@ -1323,7 +1331,10 @@ def prune(keep: int | None, older_than: str | None, max_bytes: str | None, apply
 @click.option("--reason", default="", metavar="TEXT", help="Why, for people.")
 @click.option("--remove", is_flag=True, help="Remove the pin.")
 def pin(sweep: str, reason: str, remove: bool) -> int:
-    """Keep SWEEP, named as in `ackbench show`, whatever `ackbench prune` is limited to."""
+    """Keep SWEEP, named as in `ackbench show`, whatever `ackbench prune` is limited to.
+
+    A published sweep is pinned in its store too, for all hosts.
+    """
     from ackbench.experiments.commands.history import prune as command
 
     return command.pin(Home.from_environment(), sweep, reason=reason, remove=remove)

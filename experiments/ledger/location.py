@@ -120,19 +120,32 @@ class Location:
         Raises:
             LocationError: the bucket does not exist, or the store cannot be read.
         """
-        selector = pafs.FileSelector(self.path, recursive=True)
-        with self._errors("read"):
-            try:
-                infos = self.files.get_file_info(selector)
-            except FileNotFoundError:
-                self._require_bucket()
-                return {}
-        names = {info.path[len(self.path) + 1 :]: info for info in infos if info.is_file}
+        names = {info.path[len(self.path) + 1 :]: info for info in self._infos() if info.is_file}
         return {
             name: info.size
             for name, info in names.items()
             if not any(not part or part.startswith(".") for part in name.split("/"))
         }
+
+    def last_written_s(self) -> float:
+        """Return when the newest file below the folder was written, seconds since the epoch.
+
+        Returns:
+            The time by the clock of the store; 0 if there is no file.
+
+        Raises:
+            LocationError: as `list_files`.
+        """
+        return max((info.mtime_ns / 1e9 for info in self._infos() if info.is_file), default=0.0)
+
+    def _infos(self) -> list[pafs.FileInfo]:
+        selector = pafs.FileSelector(self.path, recursive=True)
+        with self._errors("read"):
+            try:
+                return list(self.files.get_file_info(selector))
+            except FileNotFoundError:
+                self._require_bucket()
+                return []
 
     def list_folders(self) -> tuple[str, ...]:
         """Return the names of the folders in this one, sorted.
@@ -214,6 +227,16 @@ class Location:
                 self.files.delete_file(f"{self.path}/{name}")
             except FileNotFoundError:
                 return
+
+    def delete_folder(self) -> None:
+        """Delete the folder with what is left in it. In an object store there are no folders.
+
+        Raises:
+            LocationError: it cannot be deleted.
+        """
+        if not self._is_object_store:
+            with self._errors("written"), suppress(FileNotFoundError):
+                self.files.delete_dir(self.path)
 
     def _put(self, content: Path | bytes, name: str) -> None:
         target = f"{self.path}/{name}"

@@ -17,7 +17,7 @@ import threading
 import time
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -212,7 +212,8 @@ def _far(address: str) -> Iterator[str]:
 
     async def serve(asked: StreamReader, answered: StreamWriter) -> None:
         answers, asks = await asyncio.open_connection("127.0.0.1", int(near.partition(b":")[2]))
-        await asyncio.gather(copy(asked, asks, 0), copy(answers, answered, _FAR_S))
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(copy(asked, asks, 0), copy(answers, answered, _FAR_S))
 
     async def end() -> None:
         open_ones = asyncio.all_tasks() - {asyncio.current_task()}

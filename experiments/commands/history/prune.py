@@ -5,18 +5,29 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from ackbench.experiments.commands.setup import require_run_packages
+from ackbench.experiments.ledger.planned import PLAN
+from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.messages.phrases import format_bytes, format_count, format_value
 from ackbench.experiments.messages.terminal import echo
 from ackbench.experiments.orchestration.history import delete_history
 from ackbench.experiments.orchestration.tracking.deletion import delete_runs
+from ackbench.experiments.orchestration.tracking.store import embedded_uri, tracking_uri
+from ackbench.experiments.results.history.pins import (
+    is_pinned,
+    pin_in_store,
+    pins_of_store,
+    unpin_in_store,
+)
 from ackbench.experiments.results.history.pins import pin as pin_sweep
 from ackbench.experiments.results.history.pins import unpin as unpin_sweep
 from ackbench.experiments.results.history.pruning import (
     LIMITS_VARIABLE,
+    STORE_LIMITS_VARIABLE,
     PruneLimits,
     PrunePlan,
     counted_bytes,
@@ -25,9 +36,18 @@ from ackbench.experiments.results.history.pruning import (
 )
 from ackbench.experiments.results.history.pruning import prune as prune_sweeps
 from ackbench.experiments.results.history.wording import when_text
-from ackbench.experiments.sweep.lookup import find_sweep
+from ackbench.experiments.sweep.lookup import STORE_VARIABLE, find_sweep, is_sweep_id
+from ackbench.experiments.sweep.published import (
+    open_store,
+    published_location,
+    storage_errors,
+    store_of_environment,
+)
 from ackbench.infra.errors import AckbenchError, InputError
 from ackbench.infra.machine.home import Home
+
+if TYPE_CHECKING:
+    from ackbench.experiments.ledger.location import Location
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -56,6 +76,39 @@ def prune(home: Home, limits: PruneLimits, *, apply: bool) -> int:
     return 0
 
 
+def prune_store(home: Home, named: str, limits: PruneLimits, *, apply: bool) -> int:
+    """Print what is pruned in a store, and prune it if that is requested.
+
+    Args:
+        home: keeps copies of the store's summaries.
+        named: the store, a folder or a URI.
+        limits: what to keep.
+        apply: delete; without it, nothing is deleted.
+
+    Raises:
+        StorageError: the store cannot be read or written.
+    """
+    with storage_errors():
+        _prune_store(home, open_store(named), limits, echo, apply=apply)
+    if not apply:
+        echo("dry run: nothing was deleted; --apply deletes")
+    return 0
+
+
+def _prune_store(
+    home: Home, store: Location, limits: PruneLimits, say: Callable[[str], None], *, apply: bool
+) -> None:
+    from ackbench.experiments.results.history import store_pruning  # loads Arrow
+
+    plan = store_pruning.planned_store_pruning(home, store, limits, time.time())
+    for line in _sweep_lines(plan):
+        say(line)
+    if apply:
+        pruned = store_pruning.prune_store(home, store, plan, say)
+        if tracking_uri(home) != embedded_uri(home):
+            _delete_runs(home, pruned, say)
+
+
 def prune_by_request(home: Home, request: Mapping[str, object]) -> None:
     """Prune within the limits of this machine, and log what is done.
 
@@ -73,10 +126,18 @@ def prune_by_request(home: Home, request: Mapping[str, object]) -> None:
             f"not change the limits of this machine ({LIMITS_VARIABLE})"
         )
     limits = machine_limits(os.environ.get(LIMITS_VARIABLE, ""))
+    text, say = os.environ.get(STORE_LIMITS_VARIABLE), partial(_LOG.info, "%s")
+    of_store = machine_limits(text, STORE_LIMITS_VARIABLE) if text else None
     plan = planned_pruning(home, limits, time.time())
     for line in plan_lines(plan):
-        _LOG.info("%s", line)
-    apply_plan(home, plan, lambda line: _LOG.info("%s", line))
+        say(line)
+    apply_plan(home, plan, say)
+    if of_store:
+        store = store_of_environment()
+        if store is None:
+            raise InputError(f"{STORE_LIMITS_VARIABLE} is set, and {STORE_VARIABLE} is not")
+        with storage_errors():
+            _prune_store(home, store, of_store, say, apply=True)
 
 
 def apply_plan(home: Home, plan: PrunePlan, say: Callable[[str], None]) -> None:
@@ -87,7 +148,12 @@ def apply_plan(home: Home, plan: PrunePlan, say: Callable[[str], None]) -> None:
         plan: what to delete.
         say: called with one line for each thing that is done, or kept with the reason.
     """
-    pruned = prune_sweeps(home, plan, say)
+    _delete_runs(home, prune_sweeps(home, plan, say), say)
+    for line in delete_history(home, plan.airflow_before_s):
+        say(line)
+
+
+def _delete_runs(home: Home, pruned: Sequence[str], say: Callable[[str], None]) -> None:
     try:
         deleted = delete_runs(home, pruned)
     except AckbenchError as error:
@@ -95,12 +161,15 @@ def apply_plan(home: Home, plan: PrunePlan, say: Callable[[str], None]) -> None:
     else:
         if deleted:
             say(f"deleted {deleted:,} runs from MLflow")
-    for line in delete_history(home, plan.airflow_before_s):
-        say(line)
 
 
 def plan_lines(plan: PrunePlan) -> Iterator[str]:
-    """Yield what a plan deletes and keeps, one line each."""
+    """Yield what a plan of the home deletes and keeps, one line each."""
+    yield from _sweep_lines(plan)
+    yield f"Airflow's history before {when_text(plan.airflow_before_s)} UTC is deleted too"
+
+
+def _sweep_lines(plan: PrunePlan) -> Iterator[str]:
     for one in plan.doomed:
         yield f"prune {one.sweep_id} ({when_text(one.planned_s)}, {format_bytes(one.bytes)})"
     kept = ", ".join(f"{count:,} {reason}" for reason, count in plan.kept.items())
@@ -109,7 +178,6 @@ def plan_lines(plan: PrunePlan) -> Iterator[str]:
         f"{f' ({kept})' if kept else ''}; {format_bytes(plan.bytes_before)} before, "
         f"about {format_bytes(plan.bytes_after)} after"
     )
-    yield f"Airflow's history before {when_text(plan.airflow_before_s)} UTC is deleted too"
     if plan.is_above_limit:
         yield (
             f"above --max-bytes {format_bytes(plan.max_bytes or 0)} even so: the sweeps that are "
@@ -118,16 +186,35 @@ def plan_lines(plan: PrunePlan) -> Iterator[str]:
 
 
 def pin(home: Home, named: str, *, reason: str, remove: bool) -> int:
-    """Pin a sweep, or remove its pin.
+    """Pin a sweep, or remove its pin: in the home, and in the store that it is published to.
 
     Raises:
         UnknownName: there is no such sweep.
+        StorageError: the store cannot be read or written; the pin in the home is as requested.
     """
-    sweep = find_sweep(home, named)
+    try:
+        sweep = find_sweep(home, named)
+    except UnknownName:
+        store = store_of_environment() if is_sweep_id(named) else None
+        with storage_errors():
+            if store is None or store.at(named).read(PLAN) is None:
+                raise
+        sweep_id, had = named, False
+    else:
+        published = published_location(sweep)
+        sweep_id, store = sweep.sweep_id, published.parent if published else None
+        had = is_pinned(sweep)
+        if remove:
+            unpin_sweep(sweep)
+        else:
+            pin_sweep(sweep, reason)
+    with storage_errors():
+        if store:
+            had = had or sweep_id in pins_of_store(store)
+            unpin_in_store(store, sweep_id) if remove else pin_in_store(store, sweep_id, reason)
+    where = ", here and in its store" if store else ""
     if remove:
-        had = unpin_sweep(sweep)
-        echo(f"{sweep.sweep_id} is {'no longer pinned' if had else 'not pinned'}")
-        return 0
-    pin_sweep(sweep, reason)
-    echo(f"{sweep.sweep_id} is pinned: `ackbench prune` keeps it")
+        echo(f"{sweep_id} is {f'no longer pinned{where}' if had else 'not pinned'}")
+    else:
+        echo(f"{sweep_id} is pinned{where}: `ackbench prune` keeps it")
     return 0

@@ -18,7 +18,7 @@ from ackbench.experiments.results.history.kept import (
     read_summary,
     rebuilt_summary,
 )
-from ackbench.experiments.results.history.pins import pinned_sweeps
+from ackbench.experiments.results.history.pins import pinned_sweeps, pins_of_store
 from ackbench.experiments.results.history.store import SummaryStore, without_details
 from ackbench.experiments.results.history.summary import CellSummary, SweepSummary
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -43,7 +43,7 @@ class SweepState(StrEnum):
     UNREADABLE = "unreadable"
     """`SweepSummary.problem` says why."""
     PRUNED = "pruned"
-    """Only its summary is left."""
+    """Only its summary is left, in the home or in the store."""
     PUBLISHED = "published"
     """There is no folder of it in the home, but in the store: another host ran it, or it was pruned
     here."""
@@ -153,6 +153,8 @@ def index(
     if not folders and not pruned and not shared:
         return ()
     in_use, pinned = runs(home), pinned_sweeps(home, folders)
+    if store:
+        pinned |= pins_of_store(store)
     with SummaryStore(home) as summaries:
         kept = summaries.heads()
         found = [
@@ -168,7 +170,11 @@ def index(
             for summary in _left(summaries, kept, pruned, folders.keys() | shared.keys())
         ]
         found += [
-            IndexedSweep(summary=summary, state=SweepState.PUBLISHED)
+            IndexedSweep(
+                summary=summary,
+                state=SweepState.PUBLISHED if summary.pruned_s is None else SweepState.PRUNED,
+                pinned=summary.sweep_id in pinned,
+            )
             for summary in _left(summaries, kept, shared, folders.keys())
         ]
         if wanted.experiment is None:

@@ -35,6 +35,8 @@ _LEFTOVER: Final = ".{}.pruned"
 """The name of a sweep's folder while it is deleted."""
 LIMITS_VARIABLE: Final = "ACKBENCH_PRUNE"
 """The limits of the DAG that prunes; it is set where Airflow's tasks run."""
+STORE_LIMITS_VARIABLE: Final = "ACKBENCH_PRUNE_STORE"
+"""Those of the store that `ACKBENCH_STORE` names."""
 SERVICE_LOG_BYTES: Final = 10 * 10**6
 """A larger log of a service of `ackbench up` is cut to a tenth of this."""
 
@@ -75,11 +77,12 @@ def limits_of(keep: int | None, older_than: str | None, max_bytes: str | None) -
     return limits
 
 
-def machine_limits(text: str) -> PruneLimits:
+def machine_limits(text: str, variable: str = LIMITS_VARIABLE) -> PruneLimits:
     """Return the limits that whoever runs a machine has set for the DAG that prunes.
 
     Args:
         text: the options of `ackbench prune`, such as `keep=30,older-than=90d,max-bytes=50GB`.
+        variable: has them.
 
     Raises:
         InputError: a limit is unknown or invalid, or there is none.
@@ -87,12 +90,12 @@ def machine_limits(text: str) -> PruneLimits:
     given = dict(part.strip().partition("=")[::2] for part in text.split(",") if part.strip())
     if not given or given.keys() - {"keep", "older-than", "max-bytes"}:
         raise InputError(
-            f"{LIMITS_VARIABLE}={text[:80]}: {'invalid' if given else 'no limit'}, so that nothing "
+            f"{variable}={text[:80]}: {'invalid' if given else 'no limit'}, so that nothing "
             "is pruned; allowed: such as keep=30,older-than=90d,max-bytes=50GB"
         )
     keep = given.get("keep")
     if keep is not None and not (keep.isdecimal() and int(keep) > 0):
-        raise InputError(f"{LIMITS_VARIABLE}: keep={keep[:40]}; allowed: a whole number from 1")
+        raise InputError(f"{variable}: keep={keep[:40]}; allowed: a whole number from 1")
     return limits_of(int(keep) if keep else None, given.get("older-than"), given.get("max-bytes"))
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.results.history.summarize import summarize
+from ackbench.experiments.results.history.summary import SweepSummary
 from ackbench.experiments.results.history.warehouse import warehouse_beside, write_files
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import is_sweep_id
@@ -39,17 +40,21 @@ def publish_history(sweep: SweepFolder, files: Mapping[str, bytes], published: L
         LocationError: the store cannot be read or written.
     """
     write_files(files, warehouse_beside(published))
-    _publish_summary(sweep, published.parent)
+    write_summary(summarize(sweep, ""), published.parent)
 
 
-def _publish_summary(sweep: SweepFolder, store: Location) -> None:
-    """Write the summary of a sweep in place of an earlier one."""
-    content = summarize(sweep, "").model_dump_json(exclude_defaults=True).encode()
+def write_summary(summary: SweepSummary, store: Location) -> None:
+    """Write the summary of a sweep in place of an earlier one.
+
+    Raises:
+        LocationError: the store cannot be read or written.
+    """
+    content = summary.model_dump_json(exclude_defaults=True).encode()
     digest = hashlib.sha256(content).hexdigest()[:_DIGITS]
-    name, folder = f"{sweep.sweep_id}.{digest}.json", store.at(SUMMARIES)
+    name, folder = f"{summary.sweep_id}.{digest}.json", store.at(SUMMARIES)
     folder.write(name, content)
     for other in folder.list_files():
-        if _sweep_of(other) == sweep.sweep_id and other != name:
+        if _sweep_of(other) == summary.sweep_id and other != name:
             folder.delete(other)
 
 

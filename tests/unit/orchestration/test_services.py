@@ -179,7 +179,9 @@ def test_mlflows_page_alone_ends_with_its_server(
     home = Home(tmp_path)
     monkeypatch.setattr(services, "require_free_port", lambda *_: None)
     monkeypatch.setattr(store, "ensure_store", lambda *_: None)
-    monkeypatch.setattr(services, "mlflow_service", lambda *_: _service("mlflow", _ENDS, required=False))
+    monkeypatch.setattr(
+        services, "mlflow_service", lambda *_: _service("mlflow", _ENDS, required=False)
+    )
     home.airflow.mkdir(parents=True)
     with pytest.raises(HarnessError, match=r"^mlflow exited with status 3"):
         services.serve_mlflow(home, 1, lambda: None, lambda _: None)

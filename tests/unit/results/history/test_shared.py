@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,12 +14,15 @@ from support.builders.result_tables import loss_counts, write_results
 from support.builders.sweep_folders import measured_sweep_folder
 from support.command_line import ackbench
 
-from ackbench.experiments.ledger.location import open_location
+from ackbench.experiments.commands.history.prune import prune_by_request
+from ackbench.experiments.ledger.location import Location, LocationError, open_location
 from ackbench.experiments.orchestration import alerts
 from ackbench.experiments.results.history import shared
 from ackbench.experiments.results.history.index import IndexFilter, SweepState, index
 from ackbench.experiments.results.history.kept import complete_summaries
+from ackbench.experiments.results.history.pruning import DAY_S
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.errors import InputError
 from ackbench.infra.machine.home import Home
 
 TIMES = [f"2026010{day}T020000" for day in range(1, 5)]
@@ -165,3 +170,132 @@ def test_an_alert_compares_with_the_sweeps_of_other_hosts(
     assert "worse-than-trend: not judged: no figure has 8 sweeps before it" in caplog.text
     assert "(3 measured sweeps of nightly on such machines)" in caplog.text
     assert len(index(home, IndexFilter("nightly"))) == 2
+
+
+@pytest.fixture
+def old_store(two_hosts: Callable[[str], Home], store: str) -> Callable[[str], Home]:
+    """Have the four sweeps be of last week."""
+    for path in Path(open_location(store).path).rglob("*"):
+        os.utime(path, (time.time() - 7 * DAY_S,) * 2)
+    return two_hosts
+
+
+def left_in(store: str) -> list[str]:
+    """Return the sweeps that a store has."""
+    return [name for name in open_location(store).list_folders() if name in NIGHTS]
+
+
+def states(home: Home, store: str) -> list[str]:
+    """Return the states of the sweeps, as a host shows them, the oldest first."""
+    return [one.state.value for one in index(home, store=open_location(store))][::-1]
+
+
+def test_a_store_is_pruned_from_any_host_and_all_keep_the_history(
+    old_store: Callable[[str], Home], store: str
+) -> None:
+    """Summaries and warehouse stay. A host that has the sweep itself keeps it."""
+    old_store("a new laptop")
+    said = ackbench("prune", "--store", store, "--keep", "1").output
+    assert "prune 3 sweeps; keep 1 (1 newest)" in said
+    assert "dry run: nothing was deleted" in said
+    assert left_in(store) == NIGHTS
+
+    pruned = ackbench("prune", "--store", store, "--keep", "1", "--apply")
+    assert pruned.output.count("pruned sweep nightly-") == 3
+    assert left_in(store) == NIGHTS[3:]
+    assert states(old_store("another laptop"), store) == ["pruned"] * 3 + ["published"]
+    assert states(old_store("host 0"), store) == ["complete", "pruned", "complete", "published"]
+    assert "4 sweeps" in ackbench("trend", "nightly", "--store", store).output
+    assert len(open_location(store).at("warehouse/cells").list_files()) == len(NIGHTS)
+    assert "keep 1" in ackbench("prune", "--store", store, "--keep", "1", "--apply").output
+
+
+def test_what_is_pinned_in_progress_or_foreign_stays_in_a_store(
+    old_store: Callable[[str], Home], store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pinned by another host, locked by one, and with a plan of another sweep."""
+    monkeypatch.setenv("ACKBENCH_STORE", store)
+    old_store("a new laptop")
+    assert "pinned, here and in its store" in ackbench("pin", NIGHTS[0], "--reason", "mine").output
+    folder = open_location(store)
+    folder.at(NIGHTS[1]).write("claims/000-abcdef.0123.json", b"{}")
+    plan = folder.at(NIGHTS[3]).read("plan.json")
+    assert plan is not None
+    folder.at(NIGHTS[2]).write("plan.json", plan)
+    os.utime(Path(folder.path) / NIGHTS[2] / "plan.json", (time.time() - 7 * DAY_S,) * 2)
+
+    old_store("another laptop")
+    said = ackbench("prune", "--store", store, "--older-than", "1h", "--apply").output
+    assert f"kept: {NIGHTS[2]}: the plan of sweep {NIGHTS[2]} is that of '{NIGHTS[3]}'" in said
+    assert f"pruned sweep {NIGHTS[3]}" in said
+    assert left_in(store) == NIGHTS[:3]
+    assert "no longer pinned" in ackbench("pin", NIGHTS[0], "--remove").output
+    ackbench("prune", "--store", store, "--older-than", "1h", "--apply")
+    assert left_in(store) == NIGHTS[1:3]
+
+
+def test_a_sweep_that_was_written_today_is_not_pruned_from_a_store(
+    two_hosts: Callable[[str], Home], store: str
+) -> None:
+    """Another host may be publishing it."""
+    two_hosts("a new laptop")
+    said = ackbench("prune", "--store", store, "--keep", "1", "--apply").output
+    assert "prune 0 sweeps; keep 4 (4 running)" in said
+    assert left_in(store) == NIGHTS
+
+
+def test_an_interrupted_pruning_of_a_store_is_finished_by_the_next(
+    old_store: Callable[[str], Home], store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In between no host takes what is left for a sweep, and the plan is deleted last."""
+    old_store("a new laptop")
+    delete = Location.delete
+
+    def deleted(location: Location, name: str) -> None:
+        if name == "plan.json":
+            raise LocationError("the store does not answer")
+        delete(location, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Location, "delete", deleted)
+        broken = ackbench("prune", "--store", store, "--keep", "3", "--apply")
+    assert (broken.exit_code, broken.stderr.count("\n")) == (2, 1)
+    assert [*open_location(store).at(NIGHTS[0]).list_files()] == ["plan.json"]
+    assert states(old_store("another laptop"), store) == ["pruned", *["published"] * 3]
+    finished = ackbench("prune", "--store", store, "--keep", "3", "--apply")
+    assert f"removed the rest of {NIGHTS[0]} from the store" in finished.output
+    assert left_in(store) == NIGHTS[1:]
+
+
+def test_a_store_that_cannot_be_written_loses_nothing(
+    old_store: Callable[[str], Home], store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The summary is marked before anything is deleted."""
+
+    def refused(*_: object) -> None:
+        raise LocationError("the store refuses the credentials")
+
+    old_store("a new laptop")
+    monkeypatch.setattr(Location, "write", refused)
+    said = ackbench("prune", "--store", store, "--keep", "1", "--apply")
+    assert said.exit_code == 2
+    assert said.stderr == "ackbench: the store refuses the credentials\n"
+    assert left_in(store) == NIGHTS
+    assert states(old_store("another laptop"), store) == ["published"] * 4
+
+
+def test_the_dag_that_prunes_prunes_the_store_within_limits_of_its_own(
+    old_store: Callable[[str], Home], store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without them it leaves the store alone."""
+    home = old_store("host 0")
+    monkeypatch.setenv("ACKBENCH_PRUNE", "keep=1")
+    monkeypatch.setenv("ACKBENCH_STORE", store)
+    prune_by_request(home, {})
+    assert left_in(store) == NIGHTS
+    monkeypatch.setenv("ACKBENCH_PRUNE_STORE", "keep=3")
+    prune_by_request(home, {})
+    assert left_in(store) == NIGHTS[1:]
+    monkeypatch.setenv("ACKBENCH_PRUNE_STORE", "all")
+    with pytest.raises(InputError, match=r"^ACKBENCH_PRUNE_STORE=all: invalid, so that nothing"):
+        prune_by_request(home, {})
