@@ -136,7 +136,8 @@ def sweep_dag(
         listed = list_trials.override(retries=RETRIES)(sweep_id)
         trials = trial.partial(sweep_id=sweep_id).expand(planned=listed)
         destroyed = destroy.override(retries=RETRIES)(sweep_id)
-        provisioned >> trials >> destroyed.as_teardown(setups=provisioned)
+        provisioned >> trials >> destroyed
+        destroyed.as_teardown(setups=provisioned, on_failure_fail_dagrun=True)
         measured: Any = measure.override(retries=RETRIES)(sweep_id=sweep_id)
         tracked: Any = track.override(retries=RETRIES)(sweep_id)
         tracked.operator.operator_extra_links = (ReportLink(), MlflowLink())

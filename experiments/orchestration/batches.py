@@ -159,6 +159,7 @@ def run_batch(
         InputError: this host cannot or may not run the sweep, its home has another one of that id,
             or another host uses the home.
         TrialFailed: trials have failed; the message names each with the reason.
+        HarnessError: topics or groups of the sweep may be left in an external cluster.
         NotPublished: trials are sealed and could not be published; the message has the remedy.
         HealFailed: a fault could not be healed; no host starts another trial.
         Interrupted: that has happened before, on whichever host.
@@ -182,11 +183,13 @@ def run_batch(
         try:
             failures = _run_all(run, [plan.trial(trial_id) for trial_id in trial_ids])
         finally:
-            clusters.destroy_all(home, sweep.sweep_id)
+            left = clusters.destroy_all(home, sweep.sweep_id)
         unpublished = _publish_rest(run, trial_ids)
     if failures:
         count = f"{len(failures)} of {len(trial_ids)} trials failed"
         raise TrialFailed(f"{count}: {'; '.join(failures)}")
+    if left:
+        raise left
     if unpublished:
         raise NotPublished(
             f"trials are sealed in {sweep.root}, and not published: on this host, run "

@@ -7,6 +7,7 @@ them and whether or not that process is still alive.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ackbench.infra.cluster.external import ExternalClusterInfo
     from ackbench.infra.network.external_relays import ExternalRelays
 
+_LOG: Final = logging.getLogger(__name__)
 HEALTHY_TIMEOUT_S: Final = 30.0
 """A cluster that is not healthy within this time after a trial is replaced."""
 UNUSED_MARKER: Final = "unused"
@@ -55,7 +57,7 @@ def provision(home: Home, trial: TrialSpec, holder_grace_s: float) -> Cluster:
     require_permission(home, trial)
     sweep_id, need = trial.sweep_id, trial.cluster
     finish_heals(home, sweep_id)
-    destroy_all(home, sweep_id)
+    _destroy_earlier(home, sweep_id)
     if not need.traits.started_here:
         return _external_cluster(home, sweep_id, need, relayed=False)
     folders = cluster_folders(home, sweep_id)
@@ -110,20 +112,30 @@ def destroy_after_use(home: Home, trial: TrialSpec, cluster: Cluster) -> None:
     if not trial.cluster.traits.started_here:
         cluster.destroy()
     if trial.needs_own_cluster:
-        destroy_all(home, trial.sweep_id)
+        _destroy_earlier(home, trial.sweep_id)
 
 
-def destroy_all(home: Home, sweep_id: str) -> None:
+def destroy_all(home: Home, sweep_id: str) -> HarnessError | None:
     """Destroy every cluster of the sweep, running or not. Idempotent.
 
     Logs are kept until `ackbench clean`. From an external cluster, the sweep's topics and groups
     are deleted.
+
+    Returns:
+        Why something of the sweep may be left in an external cluster; `None`: nothing is.
     """
-    end_noted_use(home, sweep_id)
+    left = end_noted_use(home, sweep_id)
     for folder in cluster_folders(home, sweep_id):
         # A process that was killed before it wrote the handle had started no broker.
         if (folder / HANDLE_FILE).is_file():
             local.destroy(folder)
+    return left
+
+
+def _destroy_earlier(home: Home, sweep_id: str) -> None:
+    """Destroy the clusters of earlier trials; if anything is left, the step `destroy` fails."""
+    if left := destroy_all(home, sweep_id):
+        _LOG.warning("%s", left)
 
 
 def _external_cluster(

@@ -76,15 +76,16 @@ def end_use(home: Home, sweep_id: str) -> str:
     return "; ".join([*healed, *([names] if deleted else [])])
 
 
-def end_noted_use(home: Home, sweep_id: str) -> None:
-    """End the use of a sweep, if it has one; what cannot be deleted is a warning."""
+def end_noted_use(home: Home, sweep_id: str) -> HarnessError | None:
+    """End the use of a sweep, if it has one; return why something of it may be left."""
     if not _note(home, sweep_id).is_file():
-        return
+        return None
     try:
         if done := end_use(home, sweep_id):
             _LOG.info("%s", done)
     except HarnessError as error:
-        _LOG.warning("%s", error)
+        return error
+    return None
 
 
 def _read(note: Path) -> ExternalUse:

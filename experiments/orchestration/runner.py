@@ -66,14 +66,14 @@ def run_steps(sweep_id: str) -> bool:
             _succeeds(_run_trials, sweep_id)
         imports = _import_ahead()
     finally:
-        _succeeds(steps.destroy, sweep_id)
+        destroyed = _succeeds(steps.destroy, sweep_id)
     measured = _succeeds(steps.measure, sweep_id)
     verified = _succeeds(steps.verify, sweep_id)
     tracked = measured and _succeeds(steps.report, sweep_id) and _succeeds(steps.track, sweep_id)
     finished = verified and tracked and _succeeds(steps.finish, sweep_id)
     _succeeds(alerts.alert, sweep_id, {"dag": None})  # notifiers of Airflow look for a DAG
     imports.join()
-    return finished
+    return finished and destroyed
 
 
 def _import_ahead() -> threading.Thread:

@@ -247,6 +247,7 @@ def destroy(sweep_id: str) -> None:
 
     Raises:
         SweepInUse: another command or DAG run uses them now.
+        HarnessError: topics or groups of the sweep may be left in an external cluster.
     """
     from ackbench.experiments.orchestration import clusters
 
@@ -254,10 +255,11 @@ def destroy(sweep_id: str) -> None:
         _LOG.info("each batch of trials has destroyed its own cluster")
         return
     run = SweepRun.named(sweep_id)
-    with run.lock():
+    with run.lock(), report_failure("destroy"):
         run.sweep.report_activity("destroy", "destroying the cluster")
         provide_references_of(run.home, run.sweep)
-        clusters.destroy_all(run.home, sweep_id)
+        if left := clusters.destroy_all(run.home, sweep_id):
+            raise left
 
 
 def verify(sweep_id: str) -> None:

@@ -82,6 +82,18 @@ def test_every_step_runs_once_and_the_cluster_is_destroyed_independently_of_spar
     assert world.steps[:2] == ["provision", "trial 000-abcdef"]
 
 
+def test_a_sweep_that_leaves_topics_in_an_external_cluster_fails_and_is_measured(
+    dags: Any, world: FakeInfrastructure
+) -> None:
+    """A teardown must not hide it; the results are not affected."""
+    world.left = "topics of quick may be left"
+    dag_run = run(dags, world.sweep(1))
+    states = task_states(dag_run)
+
+    assert (dag_run.state, states["destroy"]) == ("failed", {"failed"})
+    assert states["measure"] == states["track"] == states["finish"] == {"success"}
+
+
 def test_the_sweep_has_a_report_and_a_record_of_its_machine(
     dags: Any, world: FakeInfrastructure
 ) -> None:

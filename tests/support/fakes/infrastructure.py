@@ -19,7 +19,7 @@ from ackbench.experiments.orchestration.clusters import AssignedCluster
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 from ackbench.infra.cluster.interface import Cluster
-from ackbench.infra.errors import NodeFailed
+from ackbench.infra.errors import HarnessError, NodeFailed
 from ackbench.infra.machine.home import Home
 
 
@@ -30,6 +30,8 @@ class FakeInfrastructure:
     home: Home
     fails: frozenset[str] = frozenset()
     """Trials that fail."""
+    left: str = ""
+    """What is left in an external cluster."""
     interrupted_at: str = ""
     """A trial that is interrupted."""
     hangs_at: str = ""
@@ -84,10 +86,11 @@ class FakeInfrastructure:
             ClusterAssignment(cluster="001", made=False, why="it is the only cluster"),
         )
 
-    def destroy_all(self, home: Home, sweep_id: str) -> None:
-        """Record the call."""
+    def destroy_all(self, home: Home, sweep_id: str) -> HarnessError | None:
+        """Record the call; return what is left in an external cluster."""
         del home, sweep_id
         self.steps.append("destroy")
+        return HarnessError(self.left) if self.left else None
 
     def run_trial(
         self,

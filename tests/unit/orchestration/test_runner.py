@@ -170,6 +170,19 @@ def test_a_sweep_that_cannot_be_measured_is_verified_and_is_not_complete(
     assert stage(sweep) != "done"
 
 
+def test_a_run_that_leaves_topics_in_an_external_cluster_fails_and_is_measured(
+    world: FakeInfrastructure,
+) -> None:
+    """Whoever owns the cluster has to know; the results are not affected."""
+    world.left = "topics of quick may be left"
+    sweep = world.sweep(1)
+
+    assert not runner.run_steps(sweep.sweep_id)
+    assert step_context.RUN_STATE.failures == ("destroy: topics of quick may be left",)
+    assert world.steps[-2:] == ["measure", "track"]
+    assert stage(sweep) == "done"
+
+
 def test_an_alert_that_fails_does_not_fail_the_run(
     world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
