@@ -12,13 +12,17 @@ from ackbench.experiments.orchestration import services
 from ackbench.experiments.orchestration.tracking.store import (
     MLFLOW_PORT,
     charts_link,
+    embedded_uri,
     in_embedded_store,
     page_address,
+    save_charts,
     tracked_sweep,
+    tracking_uri,
 )
 from ackbench.experiments.pages.live.files import page_path
 from ackbench.experiments.pages.report.page import write_report
 from ackbench.experiments.sweep.published import open_sweep
+from ackbench.infra.errors import HarnessError
 from ackbench.infra.machine.home import Home
 from ackbench.infra.machine.loopback import LOOPBACK
 
@@ -78,6 +82,11 @@ def open_mlflow(home: Home, named: str | None, port: int | None) -> int:
             f"{sweep.sweep_id} is in another store of MLflow, which has no page here: "
             f"{tracked.tracking_uri}, experiment {tracked.experiment_id}"
         )
+    if tracking_uri(home) == embedded_uri(home) and in_embedded_store(tracked, home):
+        try:
+            save_charts(sweep, home, tracked)
+        except HarnessError as error:
+            echo_error(f"ackbench: {error}")
     if not in_embedded_store(tracked, home) or services.is_up(home):
         link = charts_link(address, sweep.sweep_id, tracked)
         _open(link, link)

@@ -12,6 +12,7 @@ from typing import Final
 
 from ackbench.experiments.ledger.quantities import CELL_PLACES
 from ackbench.experiments.orchestration.tracking.runs import (
+    FIRST_MEASURE,
     VERDICT_TAGS,
     RunContent,
     format_value,
@@ -93,8 +94,7 @@ def _is_only_observed(judgement: Judgement) -> bool:
 
 
 def _metrics(cell: CellResult) -> Iterator[tuple[str, float]]:
-    yield "sealed_trials", float(cell.sealed_trials)
-    for place in CELL_PLACES:
+    for place in sorted(CELL_PLACES, key=lambda place: place.measure != FIRST_MEASURE):
         value = place.of(cell)
         if isinstance(value, MedianAndMax):
             yield place.name, value.median
@@ -108,3 +108,4 @@ def _metrics(cell: CellResult) -> Iterator[tuple[str, float]]:
             yield f"{name}_share", share.seen / share.of
             yield f"{name}_share_low", share.interval.low
             yield f"{name}_share_high", share.interval.high
+    yield "sealed_trials", float(cell.sealed_trials)

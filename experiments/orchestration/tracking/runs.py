@@ -61,6 +61,8 @@ REMOVABLE_TAGS: Final = frozenset(
     }
 )
 """Tags to delete when a run is updated and no longer has them."""
+FIRST_MEASURE: Final = "lost"
+"""MLflow's comparison opens with the metric that was written first."""
 MOST_POINTS: Final = 250
 """Of a series: each is a row of MLflow's database."""
 _NS_PER_MS: Final = 1_000_000
@@ -349,8 +351,7 @@ def _cluster_params(cluster: ClusterNeed) -> dict[str, str]:
 
 
 def _metrics(result: TrialResult, manifest: TrialManifest | None) -> Iterator[tuple[str, float]]:
-    # MLflow's comparison opens with the first metric.
-    for place in sorted(TRIAL_PLACES, key=lambda place: place.measure != "lost"):
+    for place in sorted(TRIAL_PLACES, key=lambda place: place.measure != FIRST_MEASURE):
         if (value := place.of(result)) is not None:
             yield place.name, float(value)
     if (took_effect := result.fault.took_effect) is not None:

@@ -42,7 +42,9 @@ from ackbench.experiments.orchestration.tracking.runs import (
 )
 from ackbench.experiments.orchestration.tracking.views import (
     ANSWER_KEY,
+    TAG_PREFIX,
     answer_view,
+    is_newest_view,
     outdated_views,
     sweep_view,
 )
@@ -115,12 +117,14 @@ def _track(sweep: SweepFolder, home: Home) -> TrackedSweep:
     with mlflow_errors(home):
         client = open_client(home)
         experiment_id = _experiment_id(client, f"{experiment_prefix()}{results.experiment}", home)
-        _save_views(client, experiment_id, results.plan, contents)
+        existing = client.get_experiment(experiment_id).tags
+        _save_views(client, experiment_id, existing, results.plan, contents)
         provenance = provenance_tags(results.plan)
         run_ids = write_runs(client, experiment_id, results.sweep_id, contents, provenance)
         _log_artifacts(client, run_ids[SUMMARY], results, table, sweep)
         tracked = _tracked(home, experiment_id, contents, run_ids)
-        _describe(client, experiment_id, _experiment_note(results, tracked))
+        if is_newest_view(existing, results.sweep_id):
+            _describe(client, experiment_id, existing, _experiment_note(results, tracked))
     sweep.write_record(sweep.tracked, tracked)
     return tracked
 
@@ -442,25 +446,45 @@ def _experiment_id(client: MlflowClient, name: str, home: Home) -> str:
     )
 
 
-def _describe(client: MlflowClient, experiment_id: str, note: str) -> None:
+def save_charts(sweep: SweepFolder, home: Home, tracked: TrackedSweep) -> None:
+    """Save the view of a sweep's charts again, if newer sweeps have replaced it.
+
+    Raises:
+        HarnessError: MLflow refused, or is unreachable.
+        LedgerError: the results cannot be read.
+    """
+    with mlflow_errors(home):
+        client = open_client(home)
+        existing = client.get_experiment(tracked.experiment_id).tags
+        if TAG_PREFIX + sweep.sweep_id not in existing:
+            results = read_results(sweep)
+            contents = _run_contents(results, None, "", {}, {})
+            _save_views(client, tracked.experiment_id, existing, results.plan, contents)
+
+
+def _describe(
+    client: MlflowClient, experiment_id: str, existing: Mapping[str, str], note: str
+) -> None:
     """Set the description of the experiment, unless a person has written it."""
-    tags = note_tags(client.get_experiment(experiment_id).tags, note)
-    for name, value in tags.items():
+    for name, value in note_tags(existing, note).items():
         client.set_experiment_tag(experiment_id, name, value)
 
 
 def _save_views(
-    client: MlflowClient, experiment_id: str, plan: Plan, contents: Sequence[RunContent]
+    client: MlflowClient,
+    experiment_id: str,
+    existing: Mapping[str, str],
+    plan: Plan,
+    contents: Sequence[RunContent],
 ) -> None:
-    """Save the views of the experiment's table and of the sweep's charts."""
+    """Save the view of the sweep's charts, and of the newest sweep also that of the answer."""
     begins = [content.begin_ms for content in contents if content.begin_ms is not None]
     created_ms = min(begins, default=0)
     axes = varying_axes([spec.cell for spec in plan.trials])
-    existing = client.get_experiment(experiment_id).tags
-    for view in (
-        answer_view(axes, contents),
-        sweep_view(plan.sweep_id, axes, contents, repeats=plan.repeats),
-    ):
+    views = [sweep_view(plan.sweep_id, axes, contents, repeats=plan.repeats)]
+    if is_newest_view(existing, plan.sweep_id):
+        views.insert(0, answer_view(axes, contents))
+    for view in views:
         client.set_experiment_tag(experiment_id, view.tag, view.value(created_ms))
     for tag in outdated_views(existing, newest=plan.sweep_id):
         client.delete_experiment_tag(experiment_id, tag)

@@ -100,6 +100,18 @@ def sweep_view(
     return SavedView(sweep_id, f"ackbench: {sweep_id}", state)
 
 
+def is_newest_view(tags: Collection[str], key: str) -> bool:
+    """Return whether no view is of a later sweep.
+
+    Args:
+        tags: names of all tags of the experiment.
+        key: of the view of a sweep.
+    """
+    times = (time_of_sweep(tag.removeprefix(TAG_PREFIX)) for tag in tags)
+    own = time_of_sweep(key)
+    return own is None or all(time is None or time <= own for time in times)
+
+
 def outdated_views(tags: Collection[str], newest: str) -> list[str]:
     """Return the tags of the oldest sweeps' views, beyond those that are kept.
 

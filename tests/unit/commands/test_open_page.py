@@ -11,6 +11,7 @@ from support.builders.result_tables import loss_counts
 from support.builders.sweep_folders import measured_sweep_folder
 from support.command_line import ackbench
 
+from ackbench.experiments.commands import open_page
 from ackbench.experiments.orchestration import services
 from ackbench.experiments.orchestration.tracking import store
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -23,6 +24,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     return Home(tmp_path)
 
 
@@ -101,10 +103,13 @@ def test_the_page_of_the_embedded_store_is_started_unless_it_is_served(
         started.append(port)
         on_ready()
 
+    saved = list[str]()
+    monkeypatch.setattr(open_page, "save_charts", lambda sweep, *_: saved.append(sweep.sweep_id))
     monkeypatch.setattr(services, "is_up", lambda _home: is_up)
     monkeypatch.setattr(services, "serve_mlflow", serve)
     result = ackbench("open", "mlflow", "--port", "5002")
 
     assert result.exit_code == 0
     assert started == ([] if is_up else [5002])
+    assert saved == [sweep.sweep_id]
     assert f"http://127.0.0.1:{5001 if is_up else 5002}/#/experiments/7/runs?" in result.stdout

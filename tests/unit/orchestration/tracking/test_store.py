@@ -21,7 +21,7 @@ from ackbench.experiments.ledger.digests import digest_of
 from ackbench.experiments.ledger.results_manifest import RESULTS_MANIFEST, ResultsManifest
 from ackbench.experiments.ledger.seal import seal
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence, ProducerSummary, TrialManifest
-from ackbench.experiments.orchestration.tracking import store
+from ackbench.experiments.orchestration.tracking import store, views
 from ackbench.experiments.orchestration.tracking.runs import RunContent, trial_run
 from ackbench.experiments.results.models import (
     Fates,
@@ -596,6 +596,37 @@ def test_a_description_of_the_experiment_that_a_person_wrote_stays(
 
     kept = client.get_experiment(experiment.experiment_id).tags["mlflow.note.content"]
     assert kept == "a person's"
+
+
+def test_the_charts_of_an_older_sweep_can_be_opened_and_lead_nobody_to_it(
+    retracked: tuple[Home, SweepFolder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its view has been replaced by those of newer sweeps; a missing one opens another page."""
+    home, first = retracked
+    client = store.open_client(home)
+    before = store.tracked_sweep(first)
+    assert before is not None
+    monkeypatch.setattr(views, "KEPT_VIEWS", 2)
+    newer = [f"planted-2026010{day}T000000-abcd" for day in (2, 3)]
+    for sweep_id in newer:
+        store.track(a_sweep(home, sweep_id), home)
+
+    def tags() -> dict[str, str]:
+        return dict(client.get_experiment(before.experiment_id).tags)
+
+    def kept() -> set[str]:
+        return {
+            tag.removeprefix(views.TAG_PREFIX) for tag in tags() if tag.startswith(views.TAG_PREFIX)
+        }
+
+    note = tags()["mlflow.note.content"]
+    assert kept() == {"ackbench", *newer}
+    store.save_charts(first, home, before)
+    store.save_charts(first, home, before)
+    assert kept() == {"ackbench", first.sweep_id, newer[1]}
+    store.track(first, home)
+    assert tags()["mlflow.note.content"] == note
+    assert newer[1] in note
 
 
 def with_timeline(sweep: SweepFolder, acked: int) -> None:
