@@ -19,6 +19,8 @@ from ackbench.infra.machine.paths import is_file
 
 STORE_VARIABLE: Final = "ACKBENCH_STORE"
 """Names the store that new sweeps are published to, and whose sweeps belong to the history."""
+SUMMARIES: Final = "summaries"
+"""The folder of a store with `<sweep>.<digest>.json` for each sweep, also of pruned ones."""
 _SWEEP_ID: Final = re.compile(
     r"(?P<experiment>[a-z0-9]+(?:-[a-z0-9]+)*)-(?P<time>[0-9]{8}T[0-9]{6})-[0-9a-f]{4}"
 )
@@ -105,12 +107,17 @@ def find_sweep(home: Home, named: str | None) -> SweepFolder:
         if named in {sweep.sweep_id, experiment_of_sweep(sweep.sweep_id)}:
             return sweep
     if is_file(pruned_folder(home) / f"{named}.json") and "/" not in named:
-        raise UnknownName(
-            f"sweep {named} was pruned: its ledgers and report are deleted; its figures are left "
-            f"in `ackbench sweeps` and `ackbench trend {experiment_of_sweep(named)}`"
-        )
+        raise UnknownName(pruned_text(named))
     suggestion = did_you_mean(named, [sweep.sweep_id for sweep in sweeps])
     raise UnknownName(f"unknown sweep {named}{suggestion} (in {home.sweeps})")
+
+
+def pruned_text(sweep_id: str) -> str:
+    """Return what there is to know for a reader of a sweep that was pruned."""
+    return (
+        f"sweep {sweep_id} was pruned: its ledgers and report are deleted; its figures are left in "
+        f"`ackbench sweeps` and `ackbench trend {experiment_of_sweep(sweep_id)}`"
+    )
 
 
 def sweep_of_id(home: Home, sweep_id: str) -> SweepFolder:

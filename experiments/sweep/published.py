@@ -36,10 +36,12 @@ from ackbench.experiments.sweep.folder import (
 from ackbench.experiments.sweep.lock import is_run_by_another
 from ackbench.experiments.sweep.lookup import (
     STORE_VARIABLE,
+    SUMMARIES,
     experiment_of_sweep,
     find_sweep,
     is_sweep_id,
     list_sweeps,
+    pruned_text,
 )
 from ackbench.experiments.sweep.own_plans import MARK
 from ackbench.experiments.sweep.plan import Plan
@@ -358,9 +360,11 @@ def open_sweep(
         if not named or store is None:
             raise
         with storage_errors():
-            if store.at(named).read(PLAN) is None:
-                raise
-        return fetch_sweep(home, store.at(named).uri)
+            if store.at(named).read(PLAN) is not None:
+                return fetch_sweep(home, store.at(named).uri)
+            if any(one.startswith(f"{named}.") for one in store.at(SUMMARIES).list_files()):
+                raise UnknownName(pruned_text(named)) from None
+        raise
     uri = published_uri(sweep) if runs_on_several_hosts(sweep) and sweep.pending() else None
     return fetch_sweep(home, uri) if uri else sweep
 

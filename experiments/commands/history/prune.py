@@ -199,10 +199,11 @@ def pin(home: Home, named: str, *, reason: str, remove: bool) -> int:
         with storage_errors():
             if store is None or store.at(named).read(PLAN) is None:
                 raise
-        sweep_id, had = named, False
+        sweep_id, had, where = named, False, " in its store"
     else:
         published = published_location(sweep)
         sweep_id, store = sweep.sweep_id, published.parent if published else None
+        where = ", here and in its store" if store else ""
         had = is_pinned(sweep)
         if remove:
             unpin_sweep(sweep)
@@ -212,7 +213,6 @@ def pin(home: Home, named: str, *, reason: str, remove: bool) -> int:
         if store:
             had = had or sweep_id in pins_of_store(store)
             unpin_in_store(store, sweep_id) if remove else pin_in_store(store, sweep_id, reason)
-    where = ", here and in its store" if store else ""
     if remove:
         echo(f"{sweep_id} is {f'no longer pinned{where}' if had else 'not pinned'}")
     else:

@@ -17,12 +17,10 @@ from ackbench.experiments.results.history.summarize import summarize
 from ackbench.experiments.results.history.summary import SweepSummary
 from ackbench.experiments.results.history.warehouse import warehouse_beside, write_files
 from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.experiments.sweep.lookup import is_sweep_id
+from ackbench.experiments.sweep.lookup import SUMMARIES, is_sweep_id
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home
 
-SUMMARIES: Final = "summaries"
-"""The folder's name in a store."""
 _DIGITS: Final = 16
 _REQUESTS: Final = 16
 """Files that are copied at a time."""

@@ -17,11 +17,12 @@ from support.command_line import ackbench
 from ackbench.experiments.commands.history.prune import prune_by_request
 from ackbench.experiments.ledger.location import Location, LocationError, open_location
 from ackbench.experiments.orchestration import alerts
-from ackbench.experiments.results.history import shared
 from ackbench.experiments.results.history.index import IndexFilter, SweepState, index
 from ackbench.experiments.results.history.kept import complete_summaries
+from ackbench.experiments.results.history.pins import pinned_sweeps
 from ackbench.experiments.results.history.pruning import DAY_S
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lookup import SUMMARIES
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.home import Home
 
@@ -120,14 +121,14 @@ def test_a_sweep_that_is_measured_again_has_one_summary(
         if one.summary.sweep_id == NIGHTS[-1]
     )
     assert newest.summary.violated == 1
-    assert len(open_location(store).at(shared.SUMMARIES).list_files()) == len(NIGHTS)
+    assert len(open_location(store).at(SUMMARIES).list_files()) == len(NIGHTS)
 
 
 def test_what_is_no_summary_is_not_taken_for_one(
     two_hosts: Callable[[str], Home], store: str
 ) -> None:
     """Another file, a damaged one, that of another sweep, a path."""
-    folder = open_location(store).at(shared.SUMMARIES)
+    folder = open_location(store).at(SUMMARIES)
     (name,) = (one for one in folder.list_files() if one.startswith(NIGHTS[0]))
     content = folder.read(name)
     assert content is not None
@@ -191,7 +192,7 @@ def states(home: Home, store: str) -> list[str]:
 
 
 def test_a_store_is_pruned_from_any_host_and_all_keep_the_history(
-    old_store: Callable[[str], Home], store: str
+    old_store: Callable[[str], Home], store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Summaries and warehouse stay. A host that has the sweep itself keeps it."""
     old_store("a new laptop")
@@ -208,6 +209,11 @@ def test_a_store_is_pruned_from_any_host_and_all_keep_the_history(
     assert "4 sweeps" in ackbench("trend", "nightly", "--store", store).output
     assert len(open_location(store).at("warehouse/cells").list_files()) == len(NIGHTS)
     assert "keep 1" in ackbench("prune", "--store", store, "--keep", "1", "--apply").output
+    old_store("a new laptop")
+    monkeypatch.setenv("ACKBENCH_STORE", store)
+    shown = ackbench("show", NIGHTS[0]).stderr
+    assert "was pruned: its ledgers" in shown
+    assert "`ackbench trend nightly`" in shown
 
 
 def test_what_is_pinned_in_progress_or_foreign_stays_in_a_store(
@@ -215,8 +221,12 @@ def test_what_is_pinned_in_progress_or_foreign_stays_in_a_store(
 ) -> None:
     """Pinned by another host, locked by one, and with a plan of another sweep."""
     monkeypatch.setenv("ACKBENCH_STORE", store)
+    host = old_store("host 0")
+    assert "is pinned, here and in its store" in ackbench("pin", NIGHTS[2]).output
+    assert pinned_sweeps(host, [NIGHTS[2]])
+    assert "no longer pinned, here and in its st" in ackbench("pin", NIGHTS[2], "--remove").output
     old_store("a new laptop")
-    assert "pinned, here and in its store" in ackbench("pin", NIGHTS[0], "--reason", "mine").output
+    assert "is pinned in its store" in ackbench("pin", NIGHTS[0], "--reason", "mine").output
     folder = open_location(store)
     folder.at(NIGHTS[1]).write("claims/000-abcdef.0123.json", b"{}")
     plan = folder.at(NIGHTS[3]).read("plan.json")
