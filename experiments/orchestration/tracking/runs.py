@@ -63,6 +63,7 @@ REMOVABLE_TAGS: Final = frozenset(
 """Tags to delete when a run is updated and no longer has them."""
 FIRST_MEASURE: Final = "lost"
 """MLflow's comparison opens with the metric that was written first."""
+COURSE: Final = "timeline_acked_records_per_s"
 MOST_POINTS: Final = 250
 """Of a series: each is a row of MLflow's database."""
 _NS_PER_MS: Final = 1_000_000
@@ -396,7 +397,7 @@ def timeline_series(rows: Sequence[Row], begin_ms: int) -> dict[str, tuple[Point
         sums = [0] * len(steps)
         for row in rows:
             sums[(row["slot"] - first) // width] += row[f"{name}_records"]
-        series[f"timeline_{name}_records_per_s"] = tuple(
+        series[COURSE.replace("acked", name)] = tuple(
             Point(step, begin_ms + step, 1000 * records / (end - step))
             for step, end, records in zip(steps, ends, sums, strict=True)
         )

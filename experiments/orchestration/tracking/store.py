@@ -458,7 +458,8 @@ def save_charts(sweep: SweepFolder, home: Home, tracked: TrackedSweep) -> None:
         existing = client.get_experiment(tracked.experiment_id).tags
         if TAG_PREFIX + sweep.sweep_id not in existing:
             results = read_results(sweep)
-            contents = _run_contents(results, None, "", {}, {})
+            timelines = rows_by_trial(sweep, "timeline", results.manifest)
+            contents = _run_contents(results, None, "", {}, timelines)
             _save_views(client, tracked.experiment_id, existing, results.plan, contents)
 
 

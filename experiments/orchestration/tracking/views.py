@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ackbench.experiments.orchestration.tracking.cell_runs import CELL, VERDICT
-from ackbench.experiments.orchestration.tracking.runs import TRIAL, RunContent
+from ackbench.experiments.orchestration.tracking.runs import COURSE, TRIAL, RunContent
 from ackbench.experiments.sweep.lookup import time_of_sweep
 
 TAG_PREFIX: Final = "mlflow.sharedViewState."
@@ -176,5 +176,26 @@ def _state(search: str, axes: Sequence[str], runs: Sequence[RunContent]) -> dict
                 "isGenerated": False,
             }
             for number, (metric, title) in enumerate(charts.items())
-        ],
+        ]
+        + [_course_of_load(section)] * any(COURSE in run.series for run in runs),
+    }
+
+
+def _course_of_load(section: str) -> dict[str, Any]:
+    """Return the chart with a line for each trial, in which an outage is a gap."""
+    return {
+        "type": "LINE",
+        "uuid": f"{section}-course",
+        "metricKey": COURSE,
+        "selectedMetricKeys": [COURSE],
+        "displayName": "acknowledged records per second, by ms of the load",
+        "metricSectionId": section,
+        "xAxisKey": "step",
+        "selectedXAxisMetricKey": "",
+        "scaleType": "log",  # the burst after an outage is twenty times the load
+        "xAxisScaleType": "linear",
+        "lineSmoothness": 0,
+        "runsCountToCompare": _ALL_RUNS,
+        "deleted": False,
+        "isGenerated": False,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from support.builders.records import a_spec
@@ -10,7 +11,7 @@ from support.builders.records import a_spec
 from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.orchestration.tracking import views
 from ackbench.experiments.orchestration.tracking.cell_runs import CELL
-from ackbench.experiments.orchestration.tracking.runs import TRIAL, RunContent
+from ackbench.experiments.orchestration.tracking.runs import TRIAL, Point, RunContent
 from ackbench.experiments.sweep.cell_names import varying_axes
 
 SWEEP_ID = "quick-20260101T000000-abcd"
@@ -39,6 +40,24 @@ def test_what_is_0_in_all_runs_has_no_chart() -> None:
     charts = state_of(views.sweep_view(SWEEP_ID, [], runs, repeats=1))["compareRunCharts"]
 
     assert [chart["metricKey"] for chart in charts] == ["duplicates"]
+
+
+def test_the_course_of_the_load_is_a_line_for_each_trial() -> None:
+    """Where a sweep was measured; the view of the answer is of cells, which have none."""
+    course = {"timeline_acked_records_per_s": [Point(0, 1_000, 30.0), Point(100, 1_100, 0.0)]}
+    trial, cell = a_run(TRIAL, {}), a_run(CELL, {})
+    measured = replace(trial, series=course)
+
+    (chart,) = state_of(views.sweep_view(SWEEP_ID, [], [measured, trial], repeats=1))[
+        "compareRunCharts"
+    ]
+    assert (chart["type"], chart["xAxisKey"]) == ("LINE", "step")
+    assert chart["metricKey"] == "timeline_acked_records_per_s"
+    for view in (
+        views.sweep_view(SWEEP_ID, [], [trial], repeats=1),
+        views.answer_view([], [measured, cell]),
+    ):
+        assert state_of(view)["compareRunCharts"] == []
 
 
 def test_the_answer_is_of_all_cells_by_fault_and_ends_with_the_verdict() -> None:
@@ -97,8 +116,8 @@ def test_axes_that_are_the_same_in_all_cells_are_not_columns() -> None:
 def test_the_tag_is_within_the_limit_of_mlflow() -> None:
     """It refuses a longer one."""
     axes = [f"workload.a_long_name_of_an_axis_{number}" for number in range(12)]
-    metrics = {"lost_high": 1.0, "duplicates": 1.0}
-    runs = [a_run(TRIAL, metrics)]
+    course = {"timeline_acked_records_per_s": [Point(0, 1_000, 30.0)]}
+    runs = [replace(a_run(TRIAL, dict.fromkeys(views.CHARTS, 1.0)), series=course)]
 
     assert len(views.sweep_view(SWEEP_ID, axes, runs, repeats=3).value(1)) < MAX_TAG_LENGTH
 
