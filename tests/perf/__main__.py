@@ -1,11 +1,12 @@
 """`make perf`: measure throughput, start times and the live page, on an idle machine.
 
-    python tests/perf [--generators | --job | --live | --relays | --sweeps]
+    python tests/perf [--connect | --generators | --job | --live | --relays | --sweeps]
 
-With `--generators` only throughput and lateness of the generators are measured; with `--job` only
-the measuring job, which needs no cluster; with `--live` only the cost
-of the live page and the metrics; with `--relays` only the relays in front of an external cluster;
-with `--sweeps` only the commands about many stored sweeps.
+With `--connect` only the measuring job on a server of Spark Connect is measured; with
+`--generators` only throughput and lateness of the generators; with `--job` only the measuring job;
+with `--live` only the cost of the live page and the metrics; with `--relays` only the relays in
+front of an external cluster; with `--sweeps` only the commands about many stored sweeps. Neither
+`--connect` nor `--job` needs a cluster.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from perf.generator import FinalRead, NotQuiet, Rates, cold, final_read, latenes
 from perf.live_cost import SIDES, LiveCost, live_cost
 from perf.process_tree import DRIVER, JVM, WORKERS
 from perf.relays import RelayCosts, relay_costs
-from perf.spark_job import MILLION, Side, job_costs
+from perf.spark_job import MILLION, Side, connect_costs, job_costs
 from perf.sweeps import sweeps_costs, sweeps_table
 
 from ackbench.experiments.ledger.trial_manifest import ProducerSummary
@@ -135,6 +136,7 @@ def job_table(title: str, sides: tuple[Side, ...]) -> Table:
         "seconds, median",
         "seconds, each round",
         "s per 10^6 records",
+        "CPU s, median",
         "peak MB: JVM / Python workers / other",
         title=title,
     )
@@ -146,6 +148,7 @@ def job_table(title: str, sides: tuple[Side, ...]) -> Table:
             f"{side.seconds:.2f}",
             "  ".join(f"{cost.seconds:.2f}" for cost in side.rounds),
             f"{side.seconds / side.records * MILLION:.2f}" if side.records >= MILLION else "",
+            f"{median(cost.cpu_s for cost in side.rounds):.1f}",
             " / ".join(f"{peak / 2**20:,.0f}" for peak in peaks),
         )
     return table
@@ -194,6 +197,12 @@ def print_job_costs(console: Console, home: Home) -> None:
     console.print(job_table("The measuring job: its own start included", costs.floor))
 
 
+def print_connect_costs(console: Console, home: Home) -> None:
+    """Measure the job on a Connect server, and print its table."""
+    title = "The measuring job on a Connect server: 2 trials of 5 million records"
+    console.print(job_table(title, connect_costs(home)))
+
+
 def relays_table(costs: RelayCosts) -> Table:
     """Return the table of a producer behind relays, compared to one that connects directly.
 
@@ -226,6 +235,11 @@ SECTIONS: tuple[Callable[[Cluster], Table], ...] = (
     lambda cluster: final_read_table(final_read(cluster)),
 )
 """The measurements on the cluster, in order."""
+SPARK_SECTIONS: dict[str, Callable[[Console, Home], None]] = {
+    "--job": print_job_costs,
+    "--connect": print_connect_costs,
+}
+"""The measurements of the measuring job, which need no cluster, by their options."""
 
 
 @contextmanager
@@ -245,10 +259,11 @@ def main() -> int:
     if "--sweeps" in sys.argv[1:]:
         console.print(sweeps_table(sweeps_costs()))
         return 0
-    if "--job" in sys.argv[1:]:
-        ensure_spark_ready(home, console.print)
-        print_job_costs(console, home)
-        return 0
+    for option, print_costs in SPARK_SECTIONS.items():
+        if option in sys.argv[1:]:
+            ensure_spark_ready(home, console.print)
+            print_costs(console, home)
+            return 0
     ensure_kafka_ready(home.cache, ClusterSpec(), console.print)
     if "--generators" in sys.argv[1:]:
         with _cluster(home) as cluster:
@@ -270,7 +285,8 @@ def main() -> int:
             console.print(section(cluster))
         print_live_costs(console, home, cluster)
     console.print(relays_table(relay_costs(home)))
-    print_job_costs(console, home)
+    for print_costs in SPARK_SECTIONS.values():
+        print_costs(console, home)
     console.print(sweeps_table(sweeps_costs()))
     return 0
 

@@ -35,9 +35,18 @@ class RunCost:
 
 
 def run_sampled(
-    command: Sequence[str], cwd: Path | None = None, env: Mapping[str, str] | None = None
+    command: Sequence[str],
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    server_pid: int | None = None,
 ) -> RunCost:
     """Run a command and sample its process tree.
+
+    Args:
+        command: with its arguments.
+        cwd: its working folder.
+        env: its environment.
+        server_pid: a process that works for it and runs already; its tree is sampled as well.
 
     Raises:
         RuntimeError: it failed; with its output.
@@ -46,7 +55,7 @@ def run_sampled(
     process = subprocess.Popen(
         command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    sampler = _Sampler(psutil.Process(process.pid))
+    sampler = _Sampler([psutil.Process(pid) for pid in (process.pid, server_pid) if pid])
     thread = threading.Thread(target=sampler.run)
     thread.start()
     output, _ = process.communicate()
@@ -57,7 +66,7 @@ def run_sampled(
         raise RuntimeError(f"{' '.join(command)} failed: {output[-2000:]}")
     return RunCost(
         seconds,
-        sum(sampler.cpu_s.values()),
+        sum(sampler.cpu_s.values()) - sum(sampler.earlier_cpu_s.values()),
         dict(sampler.peak_bytes),
         sampler.peak_total_bytes,
         output,
@@ -66,22 +75,28 @@ def run_sampled(
 
 @dataclass
 class _Sampler:
-    root: psutil.Process
+    roots: Sequence[psutil.Process]
     ended: threading.Event = field(default_factory=threading.Event)
     cpu_s: dict[int, float] = field(default_factory=dict)
+    earlier_cpu_s: dict[int, float] = field(default_factory=dict)
+    """What processes that ran before had used."""
     peak_bytes: Counter[str] = field(default_factory=Counter)
     peak_total_bytes: int = 0
     _kinds: dict[int, str] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Sample until the root has ended."""
+        """Sample until the command has ended."""
+        self._sample()
+        self.earlier_cpu_s = dict(self.cpu_s)
         while not self.ended.wait(_SAMPLE_S):
             self._sample()
 
     def _sample(self) -> None:
         now: Counter[str] = Counter()
         try:
-            processes = [self.root, *self.root.children(recursive=True)]
+            processes = [
+                process for root in self.roots for process in (root, *root.children(recursive=True))
+            ]
         except psutil.Error:
             return
         for process in processes:

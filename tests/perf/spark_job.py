@@ -12,15 +12,17 @@ import shutil
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 from typing import Final
 
 from perf import duckdb_reference, spark_session
 from perf.ledgers import Damage, LedgerShape, plant_sweep
 from perf.process_tree import RunCost, run_sampled
+from support.spark_cluster import connect_server
 
 from ackbench.experiments.results.spark_job import JAVA_OPTIONS
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -41,6 +43,16 @@ QUICK: Final = tuple(
     for number in range(21)
 )
 """A quick sweep: one trial of each cell."""
+
+
+CONNECT_SIDES: Final = (
+    "DuckDB",
+    "the job on local[2]",
+    "the job, Spark running",
+    "Connect, a new server",
+    "Connect, that server again",
+)
+"""The sides of `connect_costs`."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +117,42 @@ def job_costs(home: Home, rounds: int = 3) -> JobCosts:
     return JobCosts(large=measured[:3], floor=measured[3:])
 
 
+def connect_costs(home: Home, rounds: int = 3) -> tuple[Side, ...]:
+    """Measure the large sweep with DuckDB, on local[2], and on a Connect server on local[2].
+
+    Each round has a server of its own, which measures twice; its start is in no figure.
+
+    Raises:
+        RuntimeError: a process failed, the results of two sides differ in a byte, or DuckDB's
+            answers differ from them.
+    """
+    sides: dict[str, list[RunCost]] = {name: [] for name in CONNECT_SIDES}
+    with _planted(home, LARGE) as sweep, tempfile.TemporaryDirectory() as folder:
+        for number in range(rounds):
+            found = []
+            results: list[Mapping[str, bytes]] = []
+            found.append(_duckdb(sweep))
+            found.append(_job(sweep, home, "--master=local[2]"))
+            results.append(_result_files(sweep))
+            found.append(_warm(sweep, home))
+            with connect_server(Path(folder, str(number)), sys.executable, java_options="") as one:
+                for _ in range(2):
+                    shutil.rmtree(sweep.root / "results")
+                    found.append(_job(sweep, home, f"--master={one.url}", server_pid=one.pid))
+                    results.append(_result_files(sweep))
+            for costs, cost in zip(sides.values(), found, strict=True):
+                costs.append(cost)
+            if any(files != results[0] for files in results):
+                raise RuntimeError("a Connect server and local[2] give different results")
+        _require_equal(sweep)
+    records = sum(shape.records for shape in LARGE)
+    return tuple(Side(name, records, tuple(costs)) for name, costs in sides.items())
+
+
+def _result_files(sweep: SweepFolder) -> Mapping[str, bytes]:
+    return {path.name: path.read_bytes() for path in (sweep.root / "results").iterdir()}
+
+
 @contextmanager
 def _planted(home: Home, shapes: Sequence[LedgerShape]) -> Iterator[SweepFolder]:
     root = home.sweeps / f"perf-{uuid.uuid4().hex[:6]}"
@@ -118,7 +166,7 @@ def _duckdb(sweep: SweepFolder) -> RunCost:
     return run_sampled([sys.executable, duckdb_reference.__file__, str(sweep.root)])
 
 
-def _job(sweep: SweepFolder, home: Home) -> RunCost:
+def _job(sweep: SweepFolder, home: Home, *options: str, server_pid: int | None = None) -> RunCost:
     with _arguments(home) as (work, java_options):
         return run_sampled(
             [
@@ -128,9 +176,11 @@ def _job(sweep: SweepFolder, home: Home) -> RunCost:
                 str(sweep.root),
                 f"--work={work}",
                 f"--java-options={java_options}",
+                *options,
             ],
             REPOSITORY,
             _environment(home),
+            server_pid,
         )
 
 

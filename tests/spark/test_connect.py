@@ -41,8 +41,8 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start a server; its tasks run this Python without this project: the session sends it."""
-    with connect_server(tmp_path_factory.mktemp("server"), sys.executable) as url:
-        yield url
+    with connect_server(tmp_path_factory.mktemp("server"), sys.executable) as started:
+        yield started.url
 
 
 def results_of(sweep: Path) -> Mapping[str, bytes]:

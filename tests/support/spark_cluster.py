@@ -132,13 +132,29 @@ def spark_cluster(
         yield SparkCluster(master, page, tuple(worker.pid for worker in workers))
 
 
+@dataclass(frozen=True)
+class ConnectServer:
+    """A running server of Spark Connect."""
+
+    url: str
+    """`sc://127.0.0.1:PORT`."""
+    pid: int
+
+
 @contextmanager
-def connect_server(folder: Path, python: str | Path) -> Iterator[str]:
-    """Start a server of Spark Connect with a local master; yield its URL, `sc://127.0.0.1:PORT`.
+def connect_server(
+    folder: Path,
+    python: str | Path,
+    spark_home: Path | None = None,
+    java_options: str = _JAVA_OPTIONS,
+) -> Iterator[ConnectServer]:
+    """Start a server of Spark Connect on two cores of this machine, and stop it with the context.
 
     Args:
         folder: the folder of its log and files; created if it is missing.
         python: of its tasks.
+        spark_home: its Spark; `None`: that of the package pyspark.
+        java_options: of its JVM; the default ones start fast.
 
     Raises:
         WaitTimeout: it did not listen in time; see the log.
@@ -155,20 +171,22 @@ def connect_server(folder: Path, python: str | Path) -> Iterator[str]:
             "spark.ui.enabled": "false",
         }
         environment = _environment(folder, {"PYSPARK_PYTHON": str(python)})
+        if spark_home:
+            environment["SPARK_HOME"] = str(spark_home)
         command = [
             f"{environment['SPARK_HOME']}/bin/spark-submit",
             *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
             *("--master", "local[2]"),
             *(f"--conf={name}={value}" for name, value in settings.items()),
-            f"--driver-java-options={_JAVA_OPTIONS}",
+            *([f"--driver-java-options={java_options}"] if java_options else []),
         ]
-        with _process(command, environment, folder / "server.log"):
+        with _process(command, environment, folder / "server.log") as process:
             wait_until(
                 lambda: _is_listening(port),
                 awaiting=f"the Connect server, see {folder}/server.log",
                 timeout_s=START_TIMEOUT_S,
             )
-            yield f"sc://{LOOPBACK}:{port}"
+            yield ConnectServer(f"sc://{LOOPBACK}:{port}", process.pid)
 
 
 def _is_listening(port: int) -> bool:
