@@ -1,9 +1,9 @@
 """The measuring job on a session of Spark Connect, which has neither a context nor RDDs.
 
-The plan is a DataFrame with a row per unit. A task measures its units (`mapInArrow`), the measures
-of a trial go through a shuffle, in pieces, to one task that adds them up (`applyInArrow`), and the
-trial's tables come back compressed. This process holds those of all trials, which are small: the
-number of their rows is bounded, whatever that of the records.
+The plan is a DataFrame with a row per unit. The task of a trial that is one unit returns the
+trial's tables (`mapInArrow`). The measures of a divided trial's units go through a shuffle, in
+pieces, to one task that adds them up (`applyInArrow`). This process holds the compressed tables of
+all trials, which are small: the number of their rows is bounded, whatever that of the records.
 
 The server's Python needs numpy, pyarrow and pydantic, as an executor does; the session sends the
 job's code.
@@ -12,25 +12,31 @@ job's code.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
 import pyspark
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ackbench.spark_jobs.application import Application
 from ackbench.spark_jobs.configuration import ContextRequest, SparkSetupError, check_master
-from ackbench.spark_jobs.distribution import MeasuredTrials, merged_outcomes, unit_pieces
+from ackbench.spark_jobs.distribution import (
+    MeasuredTrials,
+    merged_outcomes,
+    trial_outcome,
+    unit_pieces,
+)
 from ackbench.spark_jobs.executors import explain_failure, job_failure, last_error, write_package
 from ackbench.spark_jobs.io.ledgers import Ledgers
 from ackbench.spark_jobs.io.transport import Piece
-from ackbench.spark_jobs.io.units import split
+from ackbench.spark_jobs.io.units import Unit, split
+from ackbench.spark_jobs.pipeline import verify_and_measure
 from ackbench.spark_jobs.python_daemon import allow_pandas
 
 OWN_SETTINGS: Final = "spark.ackbench."
@@ -81,21 +87,46 @@ class ConnectApplication(Application):
     def measure_trials(self, ledgers: Ledgers, unit_records: int) -> MeasuredTrials:
         """Measure each trial."""
         units = split(ledgers.trials, unit_records)
-        if not units:
+        entire = [unit for unit in units if unit.is_whole_trial]
+        divided = [unit for unit in units if not unit.is_whole_trial]
+        parts = []
+        if entire:
+            measure = partial(outcomes_of_trials, ledgers.location)
+            parts.append(self._rows(entire).mapInArrow(measure, _OUTCOMES_DDL))
+        if divided:
+            measure = partial(pieces_of_units, ledgers.location)
+            pieces = self._rows(divided).mapInArrow(measure, _PIECES_DDL)
+            parts.append(pieces.groupBy("trial_id").applyInArrow(outcome_of_trial, _OUTCOMES_DDL))
+        if not parts:
             return MeasuredTrials()
+        outcomes = reduce(DataFrame.unionAll, parts).toArrow()
+        found = map(pickle.loads, outcomes["outcome"].to_pylist())
+        return MeasuredTrials(sorted(found, key=attrgetter("trial_id")))
+
+    def _rows(self, units: Sequence[Unit]) -> DataFrame:
+        """Return a DataFrame with a row per unit, each in a task of its own up to `_TASKS`."""
         numbered = [
             {"number": number, "unit": pickle.dumps(unit)} for number, unit in enumerate(units)
         ]
-        outcomes = (
-            self.session.createDataFrame(pa.Table.from_pylist(numbered, _UNITS))
-            .repartition(min(len(units), _TASKS))
-            .mapInArrow(partial(pieces_of_units, ledgers.location), _PIECES_DDL)
-            .groupBy("trial_id")
-            .applyInArrow(outcome_of_trial, _OUTCOMES_DDL)
-            .toArrow()
-        )
-        found = map(pickle.loads, outcomes["outcome"].to_pylist())
-        return MeasuredTrials(sorted(found, key=attrgetter("trial_id")))
+        rows = self.session.createDataFrame(pa.Table.from_pylist(numbered, _UNITS))
+        # Rows of several partitions could meet in one task.
+        return rows.coalesce(1).repartition(min(len(units), _TASKS))
+
+
+def outcomes_of_trials(
+    location: str, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Measure trials that are one unit each, in a task, and yield their outcomes.
+
+    Args:
+        location: of the sweep.
+        batches: `number` and `unit`, pickled by this session.
+    """
+    for batch in batches:
+        for row in batch.to_pylist():
+            unit = pickle.loads(row["unit"])  # noqa: S301 - this session's own
+            outcome = trial_outcome(*verify_and_measure(location, unit))
+            yield pa.RecordBatch.from_pylist([{"outcome": pickle.dumps(outcome)}], _OUTCOMES)
 
 
 def pieces_of_units(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
