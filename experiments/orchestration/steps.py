@@ -29,6 +29,7 @@ from ackbench.experiments.sweep.documents import read_note
 from ackbench.experiments.sweep.folder import DAG_RUN, SweepFolder
 from ackbench.experiments.sweep.lock import require_version_of_scheduler
 from ackbench.experiments.sweep.lookup import list_sweeps
+from ackbench.experiments.sweep.spark_master import is_on_cluster
 from ackbench.experiments.sweep.trial_lock import is_cleared_task, own_dag_run, read_locks
 from ackbench.infra.errors import AckbenchError
 from ackbench.infra.machine.files import replace_file
@@ -183,7 +184,7 @@ def measure(sweep_id: str) -> None:
         several_hosts.fetch_trials(sweep)
         if not sweep.complete_ids():
             return
-        store = published.published_location(sweep) if spark_job.is_on_cluster() else None
+        store = published.published_location(sweep) if is_on_cluster() else None
         with run.machine():
             if store is None:
                 spark_job.measure(sweep, home, skip_unfit=True)

@@ -11,7 +11,12 @@ from typing import Final
 
 from ackbench.experiments.messages.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_count, one_line
-from ackbench.experiments.planning.capacity import resource_needs
+from ackbench.experiments.planning.capacity import (
+    UNIT_BYTES,
+    largest_undivided,
+    require_measurable,
+    resource_needs,
+)
 from ackbench.experiments.planning.catalog.loading import experiment_file, load_experiment
 from ackbench.experiments.planning.clients.requested import clients_of
 from ackbench.experiments.planning.experiment import Experiment
@@ -25,6 +30,7 @@ from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import new_sweep_id
 from ackbench.experiments.sweep.own_plans import mark_as_own
 from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.sweep.spark_master import is_on_cluster, named_master, tasks_at_once
 from ackbench.experiments.trial.clients.adapters import built_command
 from ackbench.experiments.trial.clients.librdkafka.versions import is_fetched, library_version
 from ackbench.experiments.trial.clients.settings.security import (
@@ -41,7 +47,7 @@ from ackbench.infra.kafka.spec import ClusterSpec
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.git import commit_with
 from ackbench.infra.machine.home import Home
-from ackbench.infra.machine.resources import require_resources, this_machine
+from ackbench.infra.machine.resources import format_gib, require_resources, this_machine
 from ackbench.infra.process.load_lock import hold_machine_lock_for_command
 
 Notify = Callable[[str], None]
@@ -147,6 +153,7 @@ def _plan_sweep(home: Home, name_or_file: str, overrides: Overrides | None) -> P
     remarks = (
         *([_COMBINED] if combined else []),
         *_min_insync_replicas_remarks(planned),
+        *_executor_remarks(planned),
         *power_remarks(planned),
     )
     return PlannedSweep(experiment, planned, remarks)
@@ -200,6 +207,18 @@ def new_sweep(
     commit = commit_with(experiment_file(name_or_file))
     with_commit = planned.plan.model_copy(update={"experiment_commit": commit})
     return _write_folder(home, planned.experiment, with_commit)
+
+
+def _executor_remarks(plan: Plan) -> Iterator[str]:
+    """Yield a line if an executor elsewhere needs more memory than for a unit of other trials."""
+    largest = largest_undivided(plan)
+    if is_on_cluster() and largest and largest.memory_bytes > UNIT_BYTES:
+        yield (
+            f"a task on {named_master()} needs {format_gib(largest.memory_bytes)} outside the "
+            f"JVM's heap ({largest.records:,} records with {largest.features}, "
+            f"{largest.record_bytes} bytes each), which is not checked: allow for it there, with "
+            "spark.executor.memoryOverhead"
+        )
 
 
 def _min_insync_replicas_remarks(plan: Plan) -> Iterator[str]:
@@ -296,9 +315,11 @@ def check_machine(planned: Plan, home: Home) -> None:
     """
     for fault in {trial.fault.kind: trial.fault for trial in planned.trials}.values():
         require_fault_capabilities(fault)
-    needs = resource_needs(planned)
+    needs, machine = resource_needs(planned), this_machine(home.root)
+    if not is_on_cluster():
+        require_measurable(planned, machine, tasks_at_once(machine.cores))
     require_resources(
-        this_machine(home.root),
+        machine,
         memory_bytes=needs.memory_bytes,
         disk_bytes=needs.disk_bytes,
         open_files=needs.open_files,

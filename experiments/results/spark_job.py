@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from ackbench.experiments.messages.errors import LedgerError, SparkError
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.spark_master import MASTER_VARIABLE, named_master
 from ackbench.infra.errors import HarnessError, InputError, MachineError
 from ackbench.infra.jvm.runtime import java_environment, spark_java_home
 from ackbench.infra.jvm.startup_cache import StartupCache, quote_java_options, spark_startup_cache
@@ -34,7 +35,6 @@ from ackbench.infra.process.log_tail import last_lines, read_from
 from ackbench.infra.process.processes import spawn_dying_with_parent
 from ackbench.infra.start import module_command
 
-MASTER_VARIABLE: Final = "ACKBENCH_SPARK_MASTER"
 SETTINGS_VARIABLE: Final = "ACKBENCH_SPARK_CONF"
 SERVICE_VARIABLE: Final = "ACKBENCH_MEASURING_SERVICE"
 """The folder of a running measuring service, for this process and its children."""
@@ -83,11 +83,6 @@ def configure_spark(master: str | None, settings: Sequence[str]) -> None:
         os.environ[MASTER_VARIABLE] = master
     if settings:
         os.environ[SETTINGS_VARIABLE] = "\n".join(settings)
-
-
-def is_on_cluster() -> bool:
-    """Return whether `configure_spark` or the environment names a master that is not local."""
-    return not os.environ.get(MASTER_VARIABLE, "local").startswith("local")
 
 
 def measure(sweep: SweepFolder, home: Home, *, skip_unfit: bool = False) -> None:
@@ -238,7 +233,7 @@ def ensure_spark_ready(
 
 def _spark_arguments() -> list[str]:
     """Return the job's arguments for the master and the settings that the environment names."""
-    master = os.environ.get(MASTER_VARIABLE)
+    master = named_master()
     settings = os.environ.get(SETTINGS_VARIABLE, "").splitlines()
     return [
         *([f"--master={master}"] if master else []),

@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 from ackbench.experiments.ledger.digests import InvalidLedger
 from ackbench.experiments.ledger.schema import OPTIONAL_TABLES, OUTPUT, TABLES
 from ackbench.experiments.ledger.terms import ABANDONED, ABORTED, COMMITTED, FENCED, UNKNOWN
+from ackbench.experiments.ledger.undivided import undivided_trial
 from ackbench.experiments.ledger.validation import optional_tables
 from ackbench.spark_jobs.io.columns import (
     Columns,
@@ -134,7 +135,7 @@ def split(ledgers: Sequence[Ledger], unit_records: int = UNIT_RECORDS) -> list[U
     """Return the units of all trials, the largest first.
 
     A trial whose keys or replays are measured, or whose topic is compacted, is one unit, whatever
-    its size: these measures compare a record with others of any sequence number.
+    its size (`experiments.ledger.undivided`).
     """
     units = chain.from_iterable(_split_trial(ledger, unit_records) for ledger in ledgers)
     return sorted(units, key=lambda unit: unit.records, reverse=True)
@@ -143,7 +144,7 @@ def split(ledgers: Sequence[Ledger], unit_records: int = UNIT_RECORDS) -> list[U
 def _split_trial(ledger: Ledger, unit_records: int) -> Iterator[Unit]:
     manifest = ledger.manifest
     count = -(-ledger.rows // unit_records)
-    if count <= 1 or manifest.keying is not None or manifest.compacted or manifest.replays:
+    if count <= 1 or undivided_trial(manifest):
         yield Unit(ledger, files=ledger.sealed_files)
         return
     records = max((producer.records for producer in manifest.producers), default=0)

@@ -1,12 +1,13 @@
 """`make perf`: measure throughput, start times and the live page, on an idle machine.
 
-    python tests/perf [--connect | --generators | --job | --live | --relays | --sweeps]
+    python tests/perf [--connect | --generators | --job | --live | --relays | --sweeps |
+                       --undivided]
 
 With `--connect` only the measuring job on a server of Spark Connect is measured; with
 `--generators` only throughput and lateness of the generators; with `--job` only the measuring job;
 with `--live` only the cost of the live page and the metrics; with `--relays` only the relays in
-front of an external cluster; with `--sweeps` only the commands about many stored sweeps. Neither
-`--connect` nor `--job` needs a cluster.
+front of an external cluster; with `--sweeps` only the commands about many stored sweeps; with
+`--undivided` only the memory of a task that measures a trial with keys, compaction or replays.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from perf.process_tree import DRIVER, JVM, WORKERS
 from perf.relays import RelayCosts, relay_costs
 from perf.spark_job import MILLION, Side, connect_costs, job_costs
 from perf.sweeps import sweeps_costs, sweeps_table
+from perf.undivided import RECORDS, task_memories
 
 from ackbench.experiments.ledger.trial_manifest import ProducerSummary
 from ackbench.experiments.results.spark_job import ensure_spark_ready
@@ -203,6 +205,18 @@ def print_connect_costs(console: Console, home: Home) -> None:
     console.print(job_table(title, connect_costs(home)))
 
 
+def print_undivided(console: Console, home: Home) -> None:
+    """Measure the memory of tasks whose trials are not divided, and print its table."""
+    del home
+    sizes = [f"{records // MILLION} million, MB" for records in RECORDS]
+    title = "Memory of a task with an entire trial"
+    table = Table("trial with", *sizes, "bytes per record", title=title)
+    for one in task_memories():
+        peaks = [f"{peak / 2**20:,.0f}" for peak in one.peak_bytes]
+        table.add_row(one.kind, *peaks, f"{one.record_bytes:.0f}")
+    console.print(table)
+
+
 def relays_table(costs: RelayCosts) -> Table:
     """Return the table of a producer behind relays, compared to one that connects directly.
 
@@ -238,6 +252,7 @@ SECTIONS: tuple[Callable[[Cluster], Table], ...] = (
 SPARK_SECTIONS: dict[str, Callable[[Console, Home], None]] = {
     "--job": print_job_costs,
     "--connect": print_connect_costs,
+    "--undivided": print_undivided,
 }
 """The measurements of the measuring job, which need no cluster, by their options."""
 

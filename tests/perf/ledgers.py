@@ -20,13 +20,15 @@ import pyarrow as pa
 from perf.crash_evidence import BEGIN_NS, CRASHED_LEADERS, Crash, fault_tables
 from support.builders.records import a_record, no_rows, planned_as
 
-from ackbench.experiments.ledger.schema import LOG, READS, TABLES
+from ackbench.experiments.ledger.schema import LOG, READS, REPLAYS, SENT, TABLES
 from ackbench.experiments.ledger.seal import seal_files, write_table
 from ackbench.experiments.ledger.terms import ACKED, REJECTED, UNKNOWN
 from ackbench.experiments.ledger.trial_manifest import (
     FaultEvidence,
+    KeyOptions,
     Phases,
     ProducerSummary,
+    Replay,
     TrialManifest,
 )
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -90,6 +92,17 @@ class LedgerShape:
     damage: Damage | None = None
     per_record_latency: bool = False
     """Whether each record has its own latency, instead of each batch: no time is ascending."""
+    keying: KeyOptions | None = None
+    """`None`: keys are not measured. A number of keys is a multiple of `KEYS`."""
+    compacted: bool = False
+    """Whether the log has only the last record of each key."""
+    replays: int = 0
+    """How often the log was read again, with the records' fields."""
+
+    @property
+    def keys(self) -> int:
+        """The number of distinct keys."""
+        return self.keying.count if self.keying else KEYS
 
     @property
     def per_producer(self) -> int:
@@ -169,6 +182,8 @@ def plant_trial(sweep: SweepFolder, trial_id: str, number: int, shape: LedgerSha
         "events": lambda: evidence["events"],
         "epochs": lambda: evidence["epochs"],
     }
+    if shape.replays:
+        tables |= {"sent": trial.sent, "replays": trial.replays}
     for name, table in tables.items():
         write_table(partial, trial_id, name, table())
     record = trial.record(sweep.sweep_id, trial_id)
@@ -306,7 +321,7 @@ class GeneratedTrial:
         columns = {
             "producer": self._producers(np.arange(records)),
             "seq": self._seq,
-            "key": self._seq % KEYS,
+            "key": self._seq % self.shape.keys,
             "intended_ns": self._intended,
             "sent_ns": self._sent,
             "settled_ns": pa.array(self._settled, mask=_mask(never_settled)),
@@ -338,7 +353,11 @@ class GeneratedTrial:
             ),
             "visible": np.ones(rows, np.bool_),
         }
-        return _table(columns, LOG)
+        log = _table(columns, LOG)
+        if self.shape.compacted:
+            keys = self._seq[records][::-1] % self.shape.keys
+            log = log.take(rows - 1 - np.sort(np.unique(keys, return_index=True)[1])[::-1])
+        return log
 
     def reads(self) -> pa.Table:
         """Return the table `reads`."""
@@ -358,6 +377,33 @@ class GeneratedTrial:
             "received_ns": received_ns[order],
         }
         return _table(columns, READS)
+
+    def sent(self) -> pa.Table:
+        """Return the table `sent`."""
+        records = np.arange(len(self._seq))
+        columns = {"producer": self._producers(records), "seq": self._seq, **self._fields(records)}
+        return _table(columns, SENT)
+
+    def replays(self) -> pa.Table:
+        """Return the table `replays`: each has all of the log."""
+        records = np.concatenate([log.records for log in self.logs])
+        sizes = [len(log.records) for log in self.logs]
+        rows = {
+            "partition": _repeat_partitions(sizes),
+            "offset": np.concatenate([np.arange(size) for size in sizes]),
+            "producer": self._producers(records),
+            "seq": self._seq[records],
+            **self._fields(records),
+        }
+        return pa.concat_tables(
+            _table({"replay": np.full(len(records), number, np.int32), **rows}, REPLAYS)
+            for number in range(1, self.shape.replays + 1)
+        )
+
+    def _fields(self, records: Integers) -> dict[str, object]:
+        digest = (records * 0x1E37_79B9_7F4A_7C15) & (2**62 - 1)  # in no order
+        names = ("key_digest", "value_digest", "headers_digest")
+        return {"timestamp_ms": self._sent[records] // MS, **dict.fromkeys(names, digest)}
 
     def record(self, sweep_id: str, trial_id: str) -> TrialManifest:
         """Return the content of `trial.json`."""
@@ -387,6 +433,12 @@ class GeneratedTrial:
                 for producer in range(shape.producers)
             ),
             end_offsets={number: len(log.records) for number, log in enumerate(self.logs)},
+            keying=shape.keying,
+            topic_settings={"cleanup.policy": "compact"} if shape.compacted else {},
+            replays=tuple(
+                Replay(number=number, begin_offsets=dict.fromkeys(range(shape.partitions), 0))
+                for number in range(1, shape.replays + 1)
+            ),
         )
 
     def _producers(self, records: Integers) -> npt.NDArray[np.int32]:

@@ -32,6 +32,7 @@ from ackbench.experiments.results import spark_job
 from ackbench.experiments.results.rows import read_table
 from ackbench.experiments.results.spark_job import measure
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.spark_master import MASTER_VARIABLE
 from ackbench.infra.machine.home import Home
 from ackbench.infra.process.waiting import wait_until
 from ackbench.spark_jobs import distribution
@@ -49,7 +50,7 @@ def home(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Return the home of the commands, without settings of Spark."""
     monkeypatch.setenv("ACKBENCH_HOME", str(home.root))
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))  # of fake jobs
-    for variable in (spark_job.MASTER_VARIABLE, spark_job.SETTINGS_VARIABLE):
+    for variable in (MASTER_VARIABLE, spark_job.SETTINGS_VARIABLE):
         monkeypatch.setenv(variable, "")
     return home
 

@@ -19,6 +19,7 @@ from ackbench.experiments.results.history import warehouse
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import VERSION_VARIABLE
 from ackbench.experiments.sweep.published import keep_store, note_failure
+from ackbench.experiments.sweep.spark_master import MASTER_VARIABLE
 from ackbench.infra.airflow.environment import airflow_environment
 from ackbench.infra.errors import MachineError
 from ackbench.infra.machine.files import sqlite_url
@@ -123,7 +124,7 @@ def test_on_a_spark_cluster_a_published_sweep_is_measured_in_its_store(
         (results / "trials.parquet").write_bytes(b"measured there")
 
     monkeypatch.setattr(spark_job, "measure_location", measured)
-    monkeypatch.setenv(spark_job.MASTER_VARIABLE, "spark://127.0.0.1:7077")
+    monkeypatch.setenv(MASTER_VARIABLE, "spark://127.0.0.1:7077")
     steps.plan_sweep({"experiment": "quick", "sweep_id": sweep.sweep_id})
     trials.run_next_trial(sweep.sweep_id, lambda _: None)
     steps.measure(sweep.sweep_id)
