@@ -10,7 +10,6 @@ from typing import Any
 
 import psutil
 import pytest
-from pyspark import SparkContext
 
 from ackbench.infra.process.waiting import wait_until
 from ackbench.spark_jobs import rehearse, session
@@ -49,22 +48,14 @@ def test_an_interrupt_while_the_jvm_starts_leaves_no_process(
     assert not any(process.is_running() for process in started)
 
 
-def test_a_jvm_that_does_not_exit_is_killed_and_is_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """On a busy machine: a training JVM writes its cache at its exit.
-
-    A context of the same process that has another JVM goes on.
-    """
-    other = object()
-    monkeypatch.setattr(SparkContext, "_jvm", other)
+def test_a_jvm_that_does_not_exit_is_killed_and_is_one_line() -> None:
+    """On a busy machine: a training JVM writes its cache at its exit."""
     with subprocess.Popen(["sleep", "1000"], stdin=subprocess.PIPE) as process:
         gateway: Any = SimpleNamespace(proc=process, shutdown=lambda: None)
         message = "^the exit of Spark's JVM was not done after 0 s, its limit"
         with pytest.raises(SparkSetupError, match=message) as raised:
             session._stop(gateway, None, StepLimit(0.1, "a test"))
         assert process.wait(20) == -signal.SIGKILL
-    assert SparkContext._jvm is other
     assert "\n" not in str(raised.value)
 
 
