@@ -66,6 +66,8 @@ class ConnectApplication(Application):
     master: str
     settings: dict[str, str]
     """Of the job."""
+    version: str
+    """The server's Spark."""
 
     def setting(self, name: str) -> str | None:
         """Return the value of one of the job's settings."""
@@ -73,7 +75,7 @@ class ConnectApplication(Application):
 
     def failures(self) -> AbstractContextManager[None]:
         """Return a context that turns failures of the server into reasons."""
-        return _failures(self.master)
+        return _failures(self.master, self.version)
 
     def end_jobs(self) -> None:
         """Interrupt what the session has begun."""
@@ -168,11 +170,12 @@ def connect_session(master: str, request: ContextRequest) -> Iterator[ConnectApp
     own = {key: text for key, text in request.settings.items() if key.startswith(OWN_SETTINGS)}
     with _failures(master):
         session = _begin(master)
+        version = session.version
     try:
         _set(session, {key: request.settings[key] for key in request.settings.keys() - own.keys()})
-        with _failures(master):
+        with _failures(master, version):
             session.addArtifacts(str(write_package(request.work)), pyfile=True)
-        yield ConnectApplication(session, master, own)
+        yield ConnectApplication(session, master, own, version)
     finally:
         session.stop()
 
@@ -210,11 +213,21 @@ def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _failures(master: str) -> Iterator[None]:
-    """Turn an error of the server or of a task into one line."""
+def _failures(master: str, server: str = pyspark.__version__) -> Iterator[None]:
+    """Turn an error of the server or of a task into one line.
+
+    Args:
+        master: the server's address.
+        server: its version of Spark; of another one than PySpark's, the error names both.
+    """
     try:
         yield
     except PySparkException as error:
-        text = str(error)
-        reason = explain_failure(text, master, "python of the server")
+        text = str(error).partition("\n\nJVM stacktrace:")[0]
+        reason = explain_failure(text, master, "that of the Connect server")
+        if not reason and server != pyspark.__version__:
+            reason = (
+                f"the server {master} is Spark {server}, and PySpark {pyspark.__version__} cannot "
+                f"run the job there ({last_error(text)}): use a server of PySpark's version"
+            )
         raise job_failure(reason, text) from None
