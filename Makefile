@@ -10,7 +10,7 @@ SHELL := /bin/bash
 # tests: 18 s of CPU to collect them instead of 10 s.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup bench test test-all check types rules tour faults soak hostile external executors \
-  provider perf pictures extents tables sbom audit mutants powerloss ci-jobs gates \
+  provider yarn perf pictures extents tables sbom audit mutants powerloss ci-jobs gates \
   pod-template image image-test lock clean
 
 help: ## print this list
@@ -61,6 +61,9 @@ provider: setup ## run sweeps by the provider on Airflow alone, of two releases 
 
 executors: setup ## run sweeps on Celery with two hosts and on LocalExecutor (root; registry)
 	@$(BIN)/python tests/executors
+
+yarn: setup ## measure on a YARN cluster of this machine, in client and in cluster mode (registry)
+	@$(BIN)/python tests/yarn
 
 perf: setup ## measure generator, lateness, final read, live page, Spark, cluster start, sweeps
 	@$(BIN)/python tests/perf

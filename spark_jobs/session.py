@@ -297,9 +297,19 @@ def _start_errors(master: str) -> Iterator[None]:
 
 
 def _message(error: Exception) -> str:
-    """Return the first line of an error; of a Java exception, its own message."""
+    """Return the first line of an error; of a Java exception, its own message and its root's."""
     java: Any = getattr(error, "java_exception", None)
-    text = str(java.getMessage() or java.toString()) if java is not None else str(error)
+    if java is None:
+        return _first_line(str(error))
+    own = _first_line(str(java.getMessage() or java.toString()))
+    root = java
+    while root.getCause() is not None:
+        root = root.getCause()
+    reason = _first_line(str(root.toString()))
+    return own if root is java or str(root.getMessage()) in own else f"{own} ({reason})"
+
+
+def _first_line(text: str) -> str:
     return text.strip().partition("\n")[0]
 
 

@@ -104,7 +104,7 @@ def spark_cluster(
         WaitTimeout: a worker did not register in time; see the logs.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    variables = _environment(folder, environment or {})
+    variables = spark_environment(folder, environment or {})
     with ExitStack() as stack:
         reservation = reserve_ports(2 + 2 * WORKERS)
         stack.callback(reservation.release)
@@ -170,7 +170,7 @@ def connect_server(
             "spark.driver.host": LOOPBACK,
             "spark.ui.enabled": "false",
         }
-        environment = _environment(folder, {"PYSPARK_PYTHON": str(python)})
+        environment = spark_environment(folder, {"PYSPARK_PYTHON": str(python)})
         if spark_home:
             environment["SPARK_HOME"] = str(spark_home)
         command = [
@@ -180,7 +180,7 @@ def connect_server(
             *(f"--conf={name}={value}" for name, value in settings.items()),
             *([f"--driver-java-options={java_options}"] if java_options else []),
         ]
-        with _process(command, environment, folder / "server.log") as process:
+        with run_process(command, environment, folder / "server.log") as process:
             wait_until(
                 lambda: _is_listening(port),
                 awaiting=f"the Connect server, see {folder}/server.log",
@@ -197,7 +197,8 @@ def _is_listening(port: int) -> bool:
         return False
 
 
-def _environment(folder: Path, further: Mapping[str, str]) -> dict[str, str]:
+def spark_environment(folder: Path, further: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a process of Spark whose files are in a folder, and further ones."""
     inherited = {name: text for name, text in os.environ.items() if not name.startswith("SPARK_")}
     return {
         **java_environment(inherited),
@@ -223,12 +224,12 @@ def _daemon(
         *("--host", LOOPBACK, "--port", port, "--webui-port", page_port),
         *further,
     ]
-    with _process(command, environment, log) as process:
+    with run_process(command, environment, log) as process:
         yield process
 
 
 @contextmanager
-def _process(
+def run_process(
     command: list[str], environment: Mapping[str, str], log: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a process of Spark, and stop it and its children when the context ends."""

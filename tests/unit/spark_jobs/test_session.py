@@ -82,3 +82,25 @@ def test_a_rehearsal_that_fails_in_spark_is_one_line(
     monkeypatch.setattr(rehearse, "measure", fail)
     assert rehearse.main([]) == 2
     assert capsys.readouterr().err == "spark: the machine is too busy\n"
+
+
+def test_a_refusal_of_java_s_has_the_message_of_its_root() -> None:
+    """That of Kubernetes' client alone is "An error has occurred."."""
+
+    def java(text: str, cause: object = None) -> Any:
+        return SimpleNamespace(
+            getMessage=lambda: text, toString=lambda: f"java.X: {text}", getCause=lambda: cause
+        )
+
+    for error, message in (
+        (
+            java("An error has occurred.", java("refused\nmore")),
+            "An error has occurred. (java.X: refused)",
+        ),
+        (java("too large\nmore"), "too large"),
+        (java("cannot run: no x", java("no x")), "cannot run: no x"),
+    ):
+        raised = Exception("at a.b")
+        raised.java_exception = error  # type: ignore[attr-defined]  # as py4j's has it
+        assert session._message(raised) == message
+    assert session._message(Exception("first\nsecond")) == "first"
