@@ -1,12 +1,13 @@
 """The memory of a task that measures a trial with keys, compaction or replays: it is not divided.
 
-    python tests/perf/undivided.py <sweep folder>
+    PYTHONPATH=tests python tests/perf/undivided.py <sweep folder>
 
 measures the sweep's only trial in this process, as a task does, and prints its peak memory, bytes.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tempfile
@@ -66,7 +67,8 @@ def task_memories() -> list[TaskMemory]:
 def _peak_bytes(folder: Path, records: int, kind: str) -> int:
     sweep = plant_sweep(folder / "sweep", [LedgerShape(records, **SHAPES[kind])])  # type: ignore[arg-type]  # its own fields
     program = [sys.executable, __file__, str(sweep.root)]
-    return int(run_sampled(program, REPOSITORY).output)
+    variables = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    return int(run_sampled(program, REPOSITORY, variables).output)
 
 
 def main(sweep: str) -> int:
