@@ -182,7 +182,7 @@ def _require_text(arguments: Sequence[str]) -> None:
 
 
 _RUN_COMMANDS: Final = frozenset(
-    {"doctor", "measure", "run", "selftest", "setup", "status", "stop", "tour", "up"}
+    {"doctor", "measure", "run", "selftest", "setup", "status", "step", "stop", "tour", "up"}
 )
 """Commands that need all packages, whichever they miss first."""
 
@@ -440,6 +440,54 @@ def run(
     if dry_run:
         return command.dry_run(home, experiment, changes)
     return command.run_new(home, experiment, changes, limits, reporting, store, live)
+
+
+@cli.command(
+    cls=TakesSettings,
+    short_help="Run one step of a sweep, as a task of a scheduler.",
+    epilog="""
+\b
+Examples:
+  ackbench step plan mine.yaml --acks 1,all --json plan.json
+  ackbench step provision mine-20260102T030405-ab12
+  ackbench step trial mine-20260102T030405-ab12
+""",
+)
+@click.argument("name", metavar="STEP")
+@click.argument("given", metavar="SWEEP|EXPERIMENT")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="AXIS=V1[,V2...]", help="plan: as of `run`."
+)
+@click.option("--repeats", type=int, metavar="N", help="plan: trials per cell.")
+@click.option("--expect", "expected", multiple=True, metavar="BOUND", help="plan: as of `run`.")
+@click.option("--planned", metavar="JSON", help="trial: an element of what list_trials returns.")
+@click.option("--refused", metavar="REASON", help="alert: why EXPERIMENT was not planned.")
+@click.option(
+    "--json",
+    "as_json",
+    type=_OUTPUT,
+    metavar="FILE",
+    help="Write what the step hands on to this file (default: standard output).",
+)
+def step(
+    name: str,
+    given: str,
+    overrides: tuple[str, ...],
+    repeats: int | None,
+    expected: tuple[str, ...],
+    planned: str | None,
+    refused: str | None,
+    as_json: Path | None,
+) -> int:
+    """Run STEP of SWEEP in this process: a task of the DAG, without Airflow.
+
+    STEP is plan (of EXPERIMENT), list_trials, provision, trial, destroy, measure, report, track,
+    verify, alert or finish. Exit code 99: the step trial found nothing to run.
+    """
+    from ackbench.experiments.commands.machine import step as command
+
+    request = command.StepRequest(given, overrides, repeats, expected, planned, refused)
+    return command.step(name, request, as_json)
 
 
 @cli.command(short_help="Say what runs in the home.")

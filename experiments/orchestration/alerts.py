@@ -12,7 +12,7 @@ import logging
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -100,9 +100,30 @@ def alert_of_plan(form: Mapping[str, Any], reason: object, context: Mapping[str,
         reason: why `plan` has failed; anything but a text: its process has ended.
         context: of the task, for notifiers.
     """
+    run_type = getattr(context.get("dag_run"), "run_type", None)
+    scheduled = getattr(run_type, "value", run_type) == "scheduled"
+    reports = _reports_failures(lambda: SweepRequest.of(form).source(), if_invalid=scheduled)
+    _alert_of_experiment(form.get("experiment"), reason, context, reports=reports)
+
+
+def alert_of_experiment(experiment: str, reason: str | None, context: Mapping[str, Any]) -> None:
+    """Report that no sweep of an experiment could be planned, if it reports failures or is invalid.
+
+    Args:
+        experiment: a name of the catalogue, or a file.
+        reason: why not; `None`: its process has ended.
+        context: for notifiers.
+    """
+    reports = _reports_failures(lambda: experiment, if_invalid=True)
+    _alert_of_experiment(experiment, reason, context, reports=reports)
+
+
+def _alert_of_experiment(
+    named: object, reason: object, context: Mapping[str, Any], *, reports: bool
+) -> None:
     text = reason if isinstance(reason, str) else "its process ended: see the log of `plan`"
-    experiment = visible(one_line(str(form.get("experiment"))))[:_MOST_CHARACTERS]
-    if not _reports_failures(form, context):
+    experiment = visible(one_line(str(named)))[:_MOST_CHARACTERS]
+    if not reports:
         _LOG.info("no sweep was planned, and no condition of alert_on holds")
         return
     line = visible(f"failed: no sweep was planned: {one_line(text)}")[:_MOST_CHARACTERS]
@@ -116,12 +137,11 @@ def alert_of_plan(form: Mapping[str, Any], reason: object, context: Mapping[str,
     _report(found, context)
 
 
-def _reports_failures(form: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
+def _reports_failures(source: Callable[[], str], *, if_invalid: bool) -> bool:
     try:
-        experiment = load_experiment(SweepRequest.of(form).source())
+        experiment = load_experiment(source())
     except AckbenchError:
-        run_type = getattr(context.get("dag_run"), "run_type", None)
-        return getattr(run_type, "value", run_type) == "scheduled"
+        return if_invalid
     return "failed" in experiment.alert_on
 
 

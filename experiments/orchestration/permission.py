@@ -16,6 +16,7 @@ from ackbench.experiments.orchestration.plan_needs import (
     refuse_without_permission,
 )
 from ackbench.experiments.orchestration.request import EXPERIMENTS_VARIABLE, offered_files
+from ackbench.experiments.orchestration.step_context import RUN_STATE
 from ackbench.experiments.planning.catalog.loading import read_experiment
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -108,12 +109,12 @@ def _offered_experiments(name: str) -> Iterator[Experiment]:
 
 
 def provide_references(names: Sequence[str]) -> None:
-    """Set variables from what Airflow keeps, in a task of a scheduler.
+    """Set variables from what Airflow keeps, in a process of a task of Airflow.
 
     Args:
         names: those that an experiment's file of this machine, or a permitted plan, refers to.
     """
-    if names and own_dag_run():
+    if names and own_dag_run() and not RUN_STATE.is_command:
         from ackbench.experiments.orchestration.airflow_values import provide_values
 
         provide_values(names)

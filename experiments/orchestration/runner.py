@@ -34,13 +34,13 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1:
         sys.exit("usage: python -m ackbench.experiments.orchestration.runner <sweep_id>")
     keep_files_private()
-    _log_to_output()
+    log_to_output()
     home = Home.from_environment()
     sweep = SweepFolder(home.sweeps / arguments[0])
     waiting, complete = partial(report_queued, sweep), False
     try:
         with (
-            _interrupt_on_signals(),
+            interrupt_on_signals(),
             hold_machine_lock(home, sweep.sweep_id, waiting, COMMAND_MAX_WAIT_S),
         ):
             complete = run_steps(sweep.sweep_id)
@@ -115,7 +115,8 @@ def _succeeds(step: Callable[..., object], *arguments: Any) -> bool:
 
 
 @contextmanager
-def _interrupt_on_signals() -> Iterator[None]:
+def interrupt_on_signals() -> Iterator[None]:
+    """Let SIGINT, SIGTERM and SIGHUP interrupt the current step."""
     before = {number: signal.signal(number, step_context.interrupt) for number in _INTERRUPTS}
     try:
         yield
@@ -124,7 +125,8 @@ def _interrupt_on_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _log_to_output() -> None:
+def log_to_output() -> None:
+    """Write the log to standard error."""
     keep_log_records_visible()
     logging.captureWarnings(capture=True)
     logging.basicConfig(

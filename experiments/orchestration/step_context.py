@@ -58,6 +58,8 @@ class RunState:
     """
     failures: tuple[str, ...] = ()
     """`step: reason`, in order."""
+    is_command: bool = False
+    """Whether a command runs the step, for a scheduler: without the modules of Airflow."""
 
 
 RUN_STATE: Final = RunState()
@@ -135,7 +137,7 @@ def begin_step(name: str) -> None:
         Interrupted: the run was interrupted, so the step does not start.
     """
     keep_files_private()  # a worker of another Airflow has its own umask
-    if own_dag_run():
+    if own_dag_run() and not RUN_STATE.is_command:
         _end_when_asked()
     if RUN_STATE.stopping:
         raise Interrupted(f"{name}: not started, because the run was interrupted")

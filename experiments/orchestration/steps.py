@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.messages.errors import LedgerError, NotPublished, TrialFailed
@@ -35,6 +35,11 @@ from ackbench.infra.errors import AckbenchError
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home
 
+if TYPE_CHECKING:
+    from ackbench.experiments.planning.overrides import Overrides
+
+LIMITED: Final = ("provision", "trial", "measure", "verify")
+"""The steps whose time limit is in the plan."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -42,7 +47,7 @@ def limit_s(step: str, sweep_id: object) -> float | None:
     """Return the time limit of a step by the plan of its sweep, seconds.
 
     Args:
-        step: `provision`, `trial`, `measure` or `verify`.
+        step: one of `LIMITED`.
         sweep_id: the sweep's id or URI, as Airflow hands it on.
 
     Returns:
@@ -73,38 +78,82 @@ def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
         InputError: the request is invalid, the process of a locked trial lives, or another version
             was installed since the scheduler was started; one line, and nothing was started.
     """
-    from ackbench.experiments.orchestration.plan_needs import references_in
     from ackbench.experiments.orchestration.request import SweepRequest
-    from ackbench.experiments.orchestration.tracking.server_access import check_server
-    from ackbench.experiments.planning.catalog.loading import load_experiment
-    from ackbench.experiments.planning.new_sweep import new_sweep
 
     begin_step("plan")
     with report_failure("plan"):
         require_version_of_scheduler()
-        home, request, hosts = Home.from_environment(), SweepRequest.of(form), task_hosts()
-        check_server(home, _LOG.warning)
-        store = published.store_of_environment()
-        resumed = request.sweep_id or _planned_before(home, store)
-        if resumed:
-            run = SweepRun(hosts.sweep_to_resume(home, resumed, store), home)
-            with run.lock():
-                for line in hosts.resume(run.sweep):
-                    _LOG.info("%s", line)
-                run.publish(published.publish_plan)
-            return hosts.name_of(run.sweep)
+        request = SweepRequest.of(form)
+        if resumed := _resume(request.sweep_id):
+            return resumed
         source = request.source()
-        provide_references(references_in(load_experiment(source)))
-        overrides = replace(request.overrides(), from_form=not request.is_only(scheduled))
-        sweep = new_sweep(home, source, overrides, _LOG.info)
-        run = SweepRun(sweep, home)
-        with run.lock():
-            if dag_run := own_dag_run():
-                replace_file(sweep.root / DAG_RUN, dag_run)
-            if store:
-                hosts.publish_plan(run, store, dag_run)
-        task_log.log_plan(sweep)
-        return hosts.name_of(sweep)
+        from_form = not request.is_only(scheduled)
+        return _plan(source, replace(request.overrides(), from_form=from_form))
+
+
+def plan_experiment(experiment: str, overrides: Overrides) -> str:
+    """Return the sweep to run, of an experiment that the operator of this machine names.
+
+    Args:
+        experiment: a name of the catalogue, or a file, which may load code and run commands.
+        overrides: values that replace the experiment's own.
+
+    Returns:
+        As `plan_sweep`.
+
+    Raises:
+        InputError: as `plan_sweep`.
+    """
+    begin_step("plan")
+    with report_failure("plan"):
+        return _resume(None) or _plan(experiment, overrides)
+
+
+def _resume(named: str | None) -> str | None:
+    """Let the missing trials of a sweep run, and return it; `None`: a new one is to be planned.
+
+    Args:
+        named: the sweep that the request names; `None`: the one that this DAG run has planned.
+
+    Raises:
+        InputError: as `plan_sweep`.
+    """
+    from ackbench.experiments.orchestration.tracking.server_access import check_server
+
+    home, hosts, store = Home.from_environment(), task_hosts(), published.store_of_environment()
+    check_server(home, _LOG.warning)
+    resumed = named or _planned_before(home, store)
+    if not resumed:
+        return None
+    run = SweepRun(hosts.sweep_to_resume(home, resumed, store), home)
+    with run.lock():
+        for line in hosts.resume(run.sweep):
+            _LOG.info("%s", line)
+        run.publish(published.publish_plan)
+    return hosts.name_of(run.sweep)
+
+
+def _plan(source: str, overrides: Overrides) -> str:
+    """Plan a sweep of an experiment, and return it.
+
+    Raises:
+        InputError: as `plan_sweep`.
+    """
+    from ackbench.experiments.orchestration.plan_needs import references_in
+    from ackbench.experiments.planning.catalog.loading import load_experiment
+    from ackbench.experiments.planning.new_sweep import new_sweep
+
+    home, hosts, store = Home.from_environment(), task_hosts(), published.store_of_environment()
+    provide_references(references_in(load_experiment(source)))
+    sweep = new_sweep(home, source, overrides, _LOG.info)
+    run = SweepRun(sweep, home)
+    with run.lock():
+        if dag_run := own_dag_run():
+            replace_file(sweep.root / DAG_RUN, dag_run)
+        if store:
+            hosts.publish_plan(run, store, dag_run)
+    task_log.log_plan(sweep)
+    return hosts.name_of(sweep)
 
 
 def _planned_before(home: Home, store: Location | None) -> str | None:

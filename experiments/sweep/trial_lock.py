@@ -117,6 +117,12 @@ def own_dag_run() -> str | None:
     return "/".join(map(str, names)) if all(names) else None
 
 
+def name_own_run(scheduler: str, run: str) -> None:
+    """Name the run that this process is a task of, unless its scheduler has named one."""
+    if own_dag_run() is None:
+        os.environ.update(zip(_DAG_RUN, (scheduler, run), strict=True))
+
+
 def is_cleared_task() -> bool:
     """Return whether this process is a task that a person has cleared in Airflow.
 

@@ -62,7 +62,8 @@ def airflow_environment(home: Home, database: Path | None = None) -> dict[str, s
     }
     return {
         **inherited,
-        **_process_variables(home, inherited),
+        **process_variables(home, inherited),
+        ONE_MACHINE: "1",
         **_airflow_settings(home, database or database_of(home)),
     }
 
@@ -176,10 +177,15 @@ def run_airflow(home: Home, database: Path, *arguments: str) -> None:
         )
 
 
-def _process_variables(home: Home, inherited: Mapping[str, str]) -> dict[str, str]:
+def process_variables(home: Home, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a process needs which runs steps, whoever starts it.
+
+    Args:
+        home: the home of the sweep.
+        inherited: the other variables of the process.
+    """
     return {
         "ACKBENCH_HOME": str(home.root),
-        ONE_MACHINE: "1",
         "NUMBA_CACHE_DIR": inherited.get("NUMBA_CACHE_DIR", str(home.cache / "numba")),
         "PATH": os.pathsep.join(
             dict.fromkeys(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ackbench.experiments.commands.machine.step import STEPS
 from ackbench.experiments.orchestration import alerts, batches, runner, steps
 from ackbench.experiments.orchestration.request import SweepRequest
 from ackbench.experiments.planning.catalog import as_markdown, catalog_names, stored_extents
@@ -109,6 +110,19 @@ def test_a_run_without_airflow_has_the_steps_of_the_dag_in_an_order_of_it(
         if task.task_id != "plan":
             before = task.upstream_task_ids - {"plan"}
             assert before <= {*ran[: ran.index(task.task_id)]}, task.task_id
+
+
+def test_the_command_has_the_steps_of_the_dag_and_their_limits(dags: Any) -> None:
+    """Another scheduler runs them by `ackbench step`."""
+    tasks = dags.get_dag("ackbench_sweep").tasks
+    assert {*STEPS} == {task.task_id for task in tasks}
+    hooks = {
+        task.task_id: task.partial_kwargs.get("pre_execute")
+        if task.is_mapped
+        else task._pre_execute_hook
+        for task in tasks
+    }
+    assert {*steps.LIMITED} == {name for name, hook in hooks.items() if hook}
 
 
 @pytest.mark.parametrize("dag_id", IDS)

@@ -87,7 +87,7 @@ def import_commands() -> None:
         why,
     )
     from ackbench.experiments.commands.history import publish  # noqa: F401 - the same
-    from ackbench.experiments.commands.machine import cluster, doctor, up  # noqa: F401 - the same
+    from ackbench.experiments.commands.machine import cluster, doctor, step, up  # noqa: F401 - the same
     from ackbench.experiments.orchestration import services  # noqa: F401 - the same
 
 
@@ -156,7 +156,7 @@ def _run_in_child(
 def _start_nothing() -> None:
     """Replace what starts clusters, services and Spark jobs by the end of the process."""
     from ackbench.experiments.commands import run, tour
-    from ackbench.experiments.commands.machine import cluster
+    from ackbench.experiments.commands.machine import cluster, step
     from ackbench.experiments.orchestration import services
     from ackbench.experiments.results import spark_job
     from ackbench.infra.airflow import environment
@@ -173,6 +173,7 @@ def _start_nothing() -> None:
     )
     left_out: tuple[tuple[Any, str], ...] = (
         (run, "ensure_set_up"),
+        (step, "ensure_set_up"),
         (tour, "ensure_set_up"),
         (cluster, "ensure_set_up"),
     )

@@ -1,1 +1,1 @@
-"""Commands about this machine: what it has, what it serves, and a cluster to break by hand."""
+"""Commands about this machine: what it has, what it serves, one step on it, a cluster by hand."""
