@@ -10,7 +10,8 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -34,7 +35,7 @@ from ackbench.experiments.planning.overrides import Overrides
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.trial_lock import name_own_run
 from ackbench.infra.airflow.environment import process_variables
-from ackbench.infra.errors import InputError
+from ackbench.infra.errors import HarnessError, InputError
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home, keep_files_private
 
@@ -49,6 +50,13 @@ _LOG: Final = logging.getLogger(__name__)
 
 class NothingToRun(Exception):
     """All trials are complete or locked."""
+
+
+class StepTimeout(BaseException):
+    """A step took longer than the plan allows.
+
+    No `Exception`: what a trial does after an error is not to take it for one.
+    """
 
 
 @dataclass(frozen=True)
@@ -87,8 +95,10 @@ def step(name: str, request: StepRequest, as_json: Path | None) -> int:
     if name != "plan":
         name_own_run(_SCHEDULER, request.given)
     try:
-        with runner.interrupt_on_signals():
+        with runner.interrupt_on_signals(), _limit(name, request.given):
             handed_on = run(request)
+    except StepTimeout as error:
+        raise HarnessError(str(error)) from error
     except NothingToRun:
         return NOTHING_TO_RUN
     except KeyboardInterrupt as interrupt:
@@ -98,6 +108,23 @@ def step(name: str, request: StepRequest, as_json: Path | None) -> int:
     elif handed_on is not None:
         echo(json.dumps(handed_on))
     return 0
+
+
+@contextmanager
+def _limit(name: str, sweep: str) -> Iterator[None]:
+    """End a step after the time that the plan allows; a trial that it ends has failed."""
+    limit_s = steps.limit_s(name, sweep) if name in steps.LIMITED else None
+
+    def end(*_: object) -> None:
+        raise StepTimeout(f"{name}: it took longer than its limit of {limit_s:,.0f} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, limit_s or 0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _step_named(name: str, request: StepRequest) -> Callable[[StepRequest], Any]:
