@@ -1,4 +1,4 @@
-"""Sweeps of ackbench in a team's own Airflow: an operator, a DAG of it, and a Kafka connection.
+"""Sweeps of ackbench in a team's own Airflow: operators, DAGs of them, and a Kafka connection.
 
 ackbench runs in an environment of its own, which a variable of the worker names. So this package
 needs Airflow's Task SDK alone, of any release of Airflow 3.
@@ -20,5 +20,12 @@ def get_provider_info() -> dict[str, Any]:
         "name": "ackbench",
         "description": "Runs sweeps of ackbench: what does Kafka lose when brokers fail?",
         "versions": [__version__],
-        "extra-links": ["airflow_provider_ackbench.operators.ReportLink"],
+        "extra-links": ["airflow_provider_ackbench.base.ReportLink"],
+        "asset-uris": [
+            {
+                "schemes": ["ackbench"],
+                "handler": None,
+                "to_openlineage_converter": "airflow_provider_ackbench.lineage.asset_dataset",
+            }
+        ],
     }

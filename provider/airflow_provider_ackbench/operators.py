@@ -1,68 +1,51 @@
-"""The operator that runs a sweep."""
+"""The operators: one runs a sweep as one task, the other one step of a sweep."""
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
-import os
 import re
-import shutil
-import signal
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow.sdk import BaseOperator, BaseOperatorLink, Connection
-
-from airflow_provider_ackbench import DISTRIBUTION, __version__
-from airflow_provider_ackbench.connections import KafkaCluster, UnusableConnection, kafka_cluster
-
-try:
-    from airflow.sdk.exceptions import AirflowException, AirflowFailException
-except ImportError:  # Airflow 3.0
-    from airflow.exceptions import AirflowException, AirflowFailException  # type: ignore[attr-defined, no-redef]
+from airflow_provider_ackbench.base import (
+    INVALID_REQUEST,
+    AckbenchOperator,
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+    report_address,
+)
+from airflow_provider_ackbench.lineage import update_outlets
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-PYTHON_VARIABLE: Final = "ACKBENCH_PYTHON"
-"""Names the interpreter of ackbench's own environment."""
-SITE_VARIABLE: Final = "ACKBENCH_SITE_URL"
-"""The address of the folder that `ackbench site` writes."""
 NOTES: Final = Path("~/.cache/airflow-provider-ackbench")
 """Which sweep an attempt has begun, so that the next attempt goes on with it."""
+REASON_KEY: Final = "reason"
+"""The XCom in which `plan` leaves why it has failed, for `alert`."""
 _ID: Final = r"[a-z0-9][a-z0-9-]*-\d{8}T\d{6}-[0-9a-f]{4}"
 _SWEEP: Final = re.compile(rf"sweep (?P<sweep>{_ID}): \d+ trials?\b")
-_INVALID_REQUEST, _NOT_AS_EXPECTED = 2, 3
-_PR_SET_PDEATHSIG: Final = 1
-_VERSION_TIMEOUT_S: Final = 120.0
+_NOT_AS_EXPECTED, _NOTHING_TO_RUN = 3, 99
 _LOOKED_AT: Final = {"VIOLATED": "violated", "UNKNOWN": "unknown"}
 """Verdicts by the names that the task's result has for them."""
+_TASK_INDEX: Final = "ACKBENCH_TASK_INDEX"
+"""Tells a step which of the mapped tasks it is."""
+_LINEAGE: Final = ("trial", "measure", "finish")
+"""The steps that read topics or write the ledger's folder."""
 
 
-class ReportLink(BaseOperatorLink):
-    """The sweep's page on the site, if there is a site."""
-
-    name = "Report"
-
-    def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
-        """Return the address; Airflow calls this in the worker, after the task."""
-        del ti_key
-        sweep, site = getattr(operator, "sweep", None), os.environ.get(SITE_VARIABLE)
-        return f"{site.rstrip('/')}/sweeps/{sweep}.html" if sweep and site else ""
-
-
-class AckbenchSweepOperator(BaseOperator):
+class AckbenchSweepOperator(AckbenchOperator):
     """Runs a sweep of ackbench, and fails if it is not as expected.
 
-    ackbench is a command of an environment of its own, and its output is the task's log. A task
-    that is stopped ends the trial under way, the brokers that it started, and what it made in an
-    external cluster. The next attempt runs the trials that are missing; a task that is cleared
-    after it succeeded runs a new sweep.
+    A task that is stopped ends the trial under way, the brokers that it started, and what it made
+    in an external cluster. The next attempt runs the trials that are missing; a task that is
+    cleared after it succeeded runs a new sweep.
 
     Args:
         experiment: a name of `ackbench list`, or the path of a YAML file.
@@ -70,35 +53,22 @@ class AckbenchSweepOperator(BaseOperator):
         expect: bounds that each cell has to meet: `lost=0`, `unavailable_ms<5s`.
         fail_on: `violated`, `unknown`.
         repeats: trials per cell; `None`: as the experiment says.
-        store: where to publish sealed trials and results, a URI; `None`: `ACKBENCH_STORE`.
-        kafka_conn_id: a connection of type Kafka, as the experiment's external cluster; then
-            `experiment` is a file.
-        command: how ackbench is started; empty: the interpreter that `ACKBENCH_PYTHON` names, or
-            `ackbench` on the PATH.
-        home: ackbench's home; `None`: `ACKBENCH_HOME`, or its default.
         options: further options of `ackbench run`.
-        environment: further variables, secrets of `security` among them.
-        stop_timeout_s: how long a stopped sweep may take to end, before it is killed.
+        of_base: as of `AckbenchOperator`, and of Airflow.
 
     The task returns the sweep's id and, by guarantee, the cells whose verdict is violated or
     unknown: `{"sweep": ..., "violated": {...}, "unknown": {...}}`.
     """
 
     template_fields = (
+        *AckbenchOperator.template_fields,
         "experiment",
         "axes",
         "expect",
         "fail_on",
-        "store",
-        "kafka_conn_id",
-        "command",
-        "home",
         "options",
-        "environment",
     )
     template_fields_renderers = {"axes": "json", "environment": "json"}  # noqa: RUF012 - as Airflow's
-    operator_extra_links = (ReportLink(),)
-    ui_color = "#dbe7f3"
 
     def __init__(
         self,
@@ -108,31 +78,17 @@ class AckbenchSweepOperator(BaseOperator):
         expect: Sequence[str] = (),
         fail_on: Sequence[str] = (),
         repeats: int | None = None,
-        store: str | None = None,
-        kafka_conn_id: str | None = None,
-        command: Sequence[str] = (),
-        home: str | None = None,
         options: Sequence[str] = (),
-        environment: Mapping[str, str] | None = None,
-        stop_timeout_s: float = 120.0,
-        **of_airflow: Any,
+        **of_base: Any,
     ) -> None:
-        super().__init__(**of_airflow)
+        super().__init__(**of_base)
         self.experiment = experiment
         self.axes = dict(axes or {})
         self.expect = list(expect)
         self.fail_on = list(fail_on)
         self.repeats = repeats
-        self.store = store
-        self.kafka_conn_id = kafka_conn_id
-        self.command = list(command)
-        self.home = home
         self.options = list(options)
-        self.environment = dict(environment or {})
-        self.stop_timeout_s = stop_timeout_s
         self.sweep: str | None = None
-        self._last_line = ""
-        self._process: subprocess.Popen[str] | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Run the sweep, or what an earlier attempt of this task has left of one.
@@ -142,21 +98,17 @@ class AckbenchSweepOperator(BaseOperator):
                 version, or a cell is not as expected. Another attempt would end the same way.
             AirflowException: the sweep failed.
         """
-        if getattr(context.get("dag_run"), "run_type", None) == "backfill":
-            raise AirflowFailException(
-                "a backfill would test the Kafka of today once for each day of the past: trigger "
-                "the DAG instead"
-            )
+        self._refuse_backfill(context)
         command, note = self._command(), self._note(context)
         self._require_same_version(command)
         with tempfile.TemporaryDirectory(prefix="ackbench-") as folder:
             results = Path(folder) / "results.json"
             code = self._resume(command, note, results)
             if code is None:
-                request, variables = self._request(Path(folder))
-                code = self._run([*command, *request, "--json", str(results)], variables, note)
-            found = _results(results)
-        if code == _INVALID_REQUEST:
+                request = self._request(Path(folder), results)
+                code = self._run_noting([*command, *request], note)
+            cells = _cells(results)
+        if code == INVALID_REQUEST:
             raise AirflowFailException(self._last_line or "the request is invalid")
         if code not in {0, _NOT_AS_EXPECTED}:
             raise AirflowException(
@@ -164,59 +116,12 @@ class AckbenchSweepOperator(BaseOperator):
                 f"{self._last_line}; another attempt runs what is missing"
             )
         note.unlink(missing_ok=True)
+        if self.sweep:
+            self._lineage = self._lineage_of(self.sweep, cells=tuple(cells))
         if code == _NOT_AS_EXPECTED:
             raise AirflowFailException(f"sweep {self.sweep} is not as expected; see the log")
-        return {"sweep": self.sweep, **found}
-
-    def on_kill(self) -> None:
-        """End the sweep: the trial under way, its brokers, what it has in an external cluster."""
-        process = self._process
-        if process is None or process.poll() is not None:
-            return
-        self.log.info("stopping the sweep; its sealed trials are kept")
-        for number in (signal.SIGINT, signal.SIGKILL):
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, number)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(self.stop_timeout_s)
-                return
-
-    def _command(self) -> list[str]:
-        if self.command:
-            return self.command
-        python = self._variables().get(PYTHON_VARIABLE)
-        if python:
-            return [python, "-m", "ackbench"]
-        found = shutil.which("ackbench", path=self._variables().get("PATH"))
-        if found:
-            return [found]
-        raise AirflowFailException(
-            f"ackbench is not on this worker: install it into an environment of its own, and set "
-            f"{PYTHON_VARIABLE} to its interpreter"
-        )
-
-    def _require_same_version(self, command: Sequence[str]) -> None:
-        """Check that ackbench is of this provider's release series."""
-        try:
-            ran = subprocess.run(
-                [*command, "--version"],
-                capture_output=True,
-                text=True,
-                timeout=_VERSION_TIMEOUT_S,
-                env=self._variables(),
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise AirflowFailException(f"ackbench cannot be started: {error}") from error
-        found = re.search(r"\b(\d+\.\d+)\.\d+", ran.stdout)
-        if ran.returncode or found is None:
-            last = (ran.stderr.strip() or ran.stdout.strip() or "no output").splitlines()[-1]
-            raise AirflowFailException(f"ackbench cannot be started: {last}")
-        if not __version__.startswith(f"{found[1]}."):
-            raise AirflowFailException(
-                f"ackbench {ran.stdout.split()[-1]} and {DISTRIBUTION} {__version__}: install the "
-                "same release of both"
-            )
+        update_outlets(context, _extra(self.sweep))
+        return {"sweep": self.sweep, **_to_look_at(cells)}
 
     def _resume(self, command: Sequence[str], note: Path, results: Path) -> int | None:
         """Go on with the sweep that an earlier attempt on this worker has begun.
@@ -232,80 +137,38 @@ class AckbenchSweepOperator(BaseOperator):
         self.log.info("going on with sweep %s, which an earlier attempt began", self.sweep)
         # What it expects is in its plan.
         request = ["run", "--resume", self.sweep, *self._failures, "--json", str(results)]
-        code = self._run([*command, *request], self._variables() | self._secrets(), note)
-        if code != _INVALID_REQUEST:
+        code = self._run_noting([*command, *request], note)
+        if code != INVALID_REQUEST:
             return code
         note.unlink()
         self.sweep = None
         return None
 
-    def _request(self, folder: Path) -> tuple[list[str], dict[str, str]]:
-        """Return the arguments of a new sweep, and the variables that it needs."""
-        experiment, variables = self.experiment, self._variables()
-        if self.kafka_conn_id:
-            source, cluster = Path(self.experiment), self._cluster(self.kafka_conn_id)
-            try:
-                text = cluster.experiment(source.read_text())
-            except (OSError, UnusableConnection) as error:
-                raise AirflowFailException(str(error)) from error
-            path = folder / source.name
-            path.write_text(text)
-            experiment, variables = str(path), {**variables, **cluster.variables}
-        axes = [f"{name}={_values(value)}" for name, value in self.axes.items()]
-        request = ["run", experiment, *(part for axis in axes for part in ("--set", axis))]
-        if self.repeats is not None:
-            request += ["--repeats", str(self.repeats)]
-        if self.store:
-            request += ["--store", self.store]
-        request += [part for one in self.expect for part in ("--expect", one)]
-        return [*request, *self._failures, *self.options], variables
+    def _request(self, folder: Path, results: Path) -> list[str]:
+        """Return the arguments of a new sweep."""
+        return [
+            "run",
+            self._experiment_in(folder, self.experiment),
+            *request_options(self.axes, self.repeats, self.expect),
+            *self._failures,
+            *self.options,
+            "--json",
+            str(results),
+        ]
 
     @property
     def _failures(self) -> list[str]:
         return [part for one in self.fail_on for part in ("--fail-on", one)]
 
-    def _variables(self) -> dict[str, str]:
-        home = {"ACKBENCH_HOME": self.home} if self.home else {}
-        return {**os.environ, **home, **self.environment}
+    def _run_noting(self, command: Sequence[str], note: Path) -> int:
+        """Run ackbench, and note the sweep that it names; return the exit code."""
 
-    def _secrets(self) -> dict[str, str]:
-        """Return the secrets of the connection: an earlier attempt's plan has their names."""
-        if not self.kafka_conn_id:
-            return {}
-        return dict(self._cluster(self.kafka_conn_id).variables)
+        def follow(line: str) -> None:
+            if self.sweep is None and (found := _SWEEP.search(line)):
+                self.sweep = found["sweep"]
+                _write_note(note, self.sweep)
 
-    @staticmethod
-    def _cluster(conn_id: str) -> KafkaCluster:
-        try:
-            return kafka_cluster(conn_id, Connection.get(conn_id).extra)
-        except UnusableConnection as error:
-            raise AirflowFailException(str(error)) from error
-
-    def _run(self, command: Sequence[str], variables: Mapping[str, str], note: Path) -> int:
-        """Run ackbench with its output in the log, and note the sweep; return its exit code."""
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            env={**variables},
-            start_new_session=True,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509 - the child calls prctl(2) alone
-        )
-        with self._process as process:
-            try:
-                for line in process.stdout or ():
-                    self.log.info("%s", line.rstrip())
-                    self._last_line = line.strip() or self._last_line
-                    if self.sweep is None and (found := _SWEEP.search(line)):
-                        self.sweep = found["sweep"]
-                        _write_note(note, self.sweep)
-            except BaseException:
-                self.on_kill()
-                raise
-            return process.wait()
+        return self._run(command, self._variables() | self._secrets(), follow)
 
     def _note(self, context: Context) -> Path:
         task = context["ti"]
@@ -314,9 +177,167 @@ class AckbenchSweepOperator(BaseOperator):
         return NOTES.expanduser() / f"{name}.txt"
 
 
-def _end_with_parent() -> None:
-    """Have the kernel interrupt this process when the task's process is killed (prctl(2))."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+class AckbenchStepOperator(AckbenchOperator):
+    """Runs one step of a sweep (`ackbench step`), as a task of a DAG that has the others.
+
+    `airflow_provider_ackbench.dags.step_dag` has such a DAG. A step fails if the harness failed; a
+    trial that finds nothing to run is skipped.
+
+    Args:
+        step: the step's name: `plan`, `list_trials`, `provision`, ...
+        sweep: what the step `plan` has returned, or a sweep's id; of `plan`: none.
+        experiment: of `plan` and `alert`: a name of `ackbench list`, or the path of a YAML file.
+        axes: of `plan`: values by axis, property or `workload.*`; a list makes an axis.
+        expect: of `plan`: bounds that each cell has to meet.
+        repeats: of `plan`: trials per cell; `None`: as the experiment says.
+        planned: of `trial`: an element of what `list_trials` has returned.
+        of_base: as of `AckbenchOperator`, and of Airflow.
+
+    The task returns what the step hands on; `plan` `{"sweep": ..., "limits_s": {...}}`, from which
+    the other tasks have their time limits.
+    """
+
+    template_fields = (
+        *AckbenchOperator.template_fields,
+        "sweep",
+        "experiment",
+        "axes",
+        "expect",
+        "planned",
+    )
+    template_fields_renderers = {"axes": "json", "environment": "json"}  # noqa: RUF012 - as Airflow's
+
+    def __init__(
+        self,
+        *,
+        step: str,
+        sweep: Any = None,
+        experiment: str | None = None,
+        axes: Mapping[str, Any] | None = None,
+        expect: Sequence[str] = (),
+        repeats: int | None = None,
+        planned: Any = None,
+        **of_base: Any,
+    ) -> None:
+        super().__init__(**of_base)
+        self.step = step
+        self.sweep = sweep
+        self.experiment = experiment
+        self.axes = dict(axes or {})
+        self.expect = list(expect)
+        self.repeats = repeats
+        self.planned = planned
+
+    def pre_execute(self, context: Any) -> None:
+        """Limit the time of the task by the plan; the step ends itself before that."""
+        del context
+        if isinstance(self.sweep, Mapping):
+            limit_s = self.sweep["limits_s"].get(self.step)
+            if limit_s:
+                self.execution_timeout = timedelta(seconds=limit_s + 2 * self.stop_timeout_s)
+            self.sweep = self.sweep["sweep"]
+
+    def execute(self, context: Context) -> Any:
+        """Run the step, and return what it hands on.
+
+        Raises:
+            AirflowSkipException: there is no trial to run, or no sweep.
+            AirflowFailException: ackbench is not there or of another version, or the run is a
+                backfill.
+            AirflowException: the step failed, or the request is invalid.
+        """
+        self._refuse_backfill(context)
+        reason = context["ti"].xcom_pull(task_ids="plan", key=REASON_KEY) if self._unplanned else ""
+        if self._unplanned and self.step != "alert":
+            raise AirflowSkipException(f"nothing to {self.step}: no sweep was planned")
+        try:
+            return self._step(context, reason)
+        except AirflowException as error:
+            if self.step == "plan":
+                context["ti"].xcom_push(REASON_KEY, str(error))
+            raise
+
+    @property
+    def _unplanned(self) -> bool:
+        return self.sweep is None and self.step != "plan"
+
+    def _step(self, context: Context, reason: str | None) -> Any:
+        command = self._command()
+        self._require_same_version(command)
+        with tempfile.TemporaryDirectory(prefix="ackbench-") as folder:
+            handed_on = Path(folder) / "handed-on.json"
+            request = ["step", self.step, *self._request(Path(folder), reason or "")]
+            code = self._run(
+                [*command, *request, "--json", str(handed_on)],
+                {**self._variables(), **self._secrets(), **_task_variables(context)},
+            )
+            if code == _NOTHING_TO_RUN:
+                raise AirflowSkipException("no trial was run: all are complete or locked")
+            if code:
+                raise AirflowException(
+                    self._last_line
+                    if code in {1, INVALID_REQUEST}
+                    else f"the step {self.step} ended with code {code}: {self._last_line}"
+                )
+            return self._handed_on(context, json.loads(handed_on.read_text()))
+
+    def _request(self, folder: Path, reason: str) -> list[str]:
+        """Return the arguments of the step."""
+        if self.step == "plan":
+            options = request_options(self.axes, self.repeats, self.expect)
+            return [self._experiment_in(folder, str(self.experiment)), *options]
+        if self._unplanned:
+            return [str(self.experiment), "--refused", reason]
+        planned = ["--planned", json.dumps(self.planned)] if self.planned is not None else []
+        return [str(self.sweep), *planned]
+
+    def _handed_on(self, context: Any, value: Any) -> Any:
+        """Return what the task returns, and note what it has read and written."""
+        if self.step == "plan":
+            self.sweep = value["sweep"]
+        if self.step in _LINEAGE:
+            cells = value["cells"] if self.step == "finish" else ()
+            self._lineage = self._lineage_of(str(self.sweep), cells=tuple(cells))
+        if self.step == "trial":
+            context["trial"] = value["label"]  # the name of the mapped task on Airflow's page
+            return value["ran"]
+        if self.step == "finish":
+            update_outlets(context, {name: value[name] for name in _extra(None)})
+            return {"sweep": value["sweep"], **_to_look_at(value["cells"])}
+        return value
+
+
+def _task_variables(context: Any) -> dict[str, str]:
+    """Return the variables by which a step knows its task; of those, Airflow sets the first four.
+
+    Each attempt has another number, also of a task that was cleared.
+    """
+    task = context["ti"]
+    return {
+        "AIRFLOW_CTX_DAG_ID": task.dag_id,
+        "AIRFLOW_CTX_DAG_RUN_ID": task.run_id,
+        "AIRFLOW_CTX_TASK_ID": task.task_id,
+        "AIRFLOW_CTX_TRY_NUMBER": str(task.try_number),
+        **({_TASK_INDEX: str(task.map_index)} if task.map_index >= 0 else {}),
+    }
+
+
+def request_options(
+    axes: Mapping[str, Any], repeats: int | None, expect: Sequence[str]
+) -> list[str]:
+    """Return the options of `ackbench run` and of the step `plan`."""
+    sets = [f"{name}={_values(value)}" for name, value in axes.items()]
+    return [
+        *(part for one in sets for part in ("--set", one)),
+        *(("--repeats", str(repeats)) if repeats is not None else ()),
+        *(part for one in expect for part in ("--expect", one)),
+    ]
+
+
+def _extra(sweep: str | None) -> dict[str, str | None]:
+    """Return what the event of a complete sweep tells the DAGs that follow it."""
+    experiment = sweep.rsplit("-", 2)[0] if sweep else None
+    return {"sweep": sweep, "experiment": experiment, "report": report_address(sweep)}
 
 
 def _write_note(note: Path, sweep: str) -> None:
@@ -330,13 +351,18 @@ def _values(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _results(path: Path) -> dict[str, dict[str, list[str]]]:
+def _cells(path: Path) -> list[dict[str, Any]]:
+    """Return the cells of the file that `--json` has written; none if it is not there."""
+    cells: list[dict[str, Any]] = json.loads(path.read_text())["cells"] if path.is_file() else []
+    return cells
+
+
+def _to_look_at(cells: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[str]]]:
     """Return the labels of the cells with a verdict that is to be looked at, by guarantee."""
     found: dict[str, dict[str, list[str]]] = {name: {} for name in _LOOKED_AT.values()}
-    if path.is_file():
-        for cell in json.loads(path.read_text())["cells"]:
-            for judged in cell["judgements"]:
-                if judged["verdict"] in _LOOKED_AT:
-                    by_guarantee = found[_LOOKED_AT[judged["verdict"]]]
-                    by_guarantee.setdefault(judged["guarantee"], []).append(cell["label"])
+    for cell in cells:
+        for judged in cell["judgements"]:
+            if judged["verdict"] in _LOOKED_AT:
+                by_guarantee = found[_LOOKED_AT[judged["verdict"]]]
+                by_guarantee.setdefault(judged["guarantee"], []).append(cell["label"])
     return found
