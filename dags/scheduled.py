@@ -14,8 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from airflow.sdk import dag, task
-from airflow.sdk.definitions.dag import DAG
+from airflow.sdk import DAG, dag, task
 
 from ackbench.dags.tasks import failing_in_one_line, sweep_dag
 from ackbench.experiments.messages.errors import ExperimentError

@@ -12,8 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from airflow.sdk import Asset, BaseOperatorLink, dag, get_current_context, task
-from airflow.sdk.definitions.dag import DAG
+from airflow.sdk import DAG, Asset, BaseOperatorLink, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from ackbench.experiments.messages.log_records import keep_log_records_visible
@@ -24,7 +23,7 @@ from ackbench.infra.airflow.environment import MACHINE_POOL
 from ackbench.infra.errors import AckbenchError, says_all
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
+    from airflow.sdk import Context
 
 STARTED_SWEEP_PRIORITY: Final = 10
 """Priority of `trial` and `measure`; `provision` has 1.
