@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import signal
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -31,7 +32,7 @@ REASON_KEY: Final = "reason"
 """The XCom in which `plan` leaves why it has failed, for `alert`."""
 _ID: Final = r"[a-z0-9][a-z0-9-]*-\d{8}T\d{6}-[0-9a-f]{4}"
 _SWEEP: Final = re.compile(rf"sweep (?P<sweep>{_ID}): \d+ trials?\b")
-_NOT_AS_EXPECTED, _NOTHING_TO_RUN = 3, 99
+_NOT_AS_EXPECTED, _NOTHING_TO_RUN, _SIGNALS = 3, 99, 128
 _LOOKED_AT: Final = {"VIOLATED": "violated", "UNKNOWN": "unknown"}
 """Verdicts by the names that the task's result has for them."""
 _TASK_INDEX: Final = "ACKBENCH_TASK_INDEX"
@@ -274,12 +275,16 @@ class AckbenchStepOperator(AckbenchOperator):
             if code == _NOTHING_TO_RUN:
                 raise AirflowSkipException("no trial was run: all are complete or locked")
             if code:
-                raise AirflowException(
-                    self._last_line
-                    if code in {1, INVALID_REQUEST}
-                    else f"the step {self.step} ended with code {code}: {self._last_line}"
-                )
+                raise AirflowException(self._why_failed(code))
             return self._handed_on(context, json.loads(handed_on.read_text()))
+
+    def _why_failed(self, code: int) -> str:
+        """Return why the step failed: the last line of its output, or the signal that ended it."""
+        number = -code if code < 0 else code - _SIGNALS
+        if number <= 0:
+            return self._last_line or f"the step {self.step} ended with exit code {code}"
+        how = "was killed" if code < 0 else "was interrupted"
+        return f"the step {self.step} {how} ({signal.Signals(number).name}); clear the task"
 
     def _request(self, folder: Path, reason: str) -> list[str]:
         """Return the arguments of the step."""

@@ -201,7 +201,8 @@ def test_finish_says_what_is_to_be_looked_at_and_updates_the_asset(
         (99, "AirflowSkipException", "no trial was run"),
         (1, "AirflowException", "^ackbench: node 3 died$"),
         (2, "AirflowException", "^ackbench: node 3 died$"),
-        (-9, "AirflowException", "the step trial ended with code -9: ackbench: node 3 died"),
+        (-9, "AirflowException", r"the step trial was killed \(SIGKILL\); clear the task"),
+        (143, "AirflowException", r"the step trial was interrupted \(SIGTERM\); clear the task"),
     ],
 )
 def test_a_step_that_does_not_succeed_says_why(
