@@ -93,6 +93,20 @@ def test_a_killed_trial_runs_again_when_its_task_is_cleared(tmp_path: Path) -> N
     assert again.returncode == 128 + signal.SIGTERM
 
 
+def test_a_trial_that_takes_too_long_has_failed_and_the_next_one_runs(tmp_path: Path) -> None:
+    """Else each further task would begin with it again."""
+    ended(tmp_path, "new", "3")
+    assert ended(tmp_path, "step", "trial", SWEEP)[0] == 0
+    limited = {**RUN, "FAKE_LIMIT_S": "1.5"}
+    code, _, errors = ended(tmp_path, "step", "trial", SWEEP, variables=limited)
+    assert code == 1
+    assert errors.splitlines()[-1].endswith(
+        "StepTimeout: trial: it took longer than its limit of 2 s"
+    )
+    code, output, _ = ended(tmp_path, "step", "trial", SWEEP)
+    assert json.loads(output)["ran"] == "002-abcdef"
+
+
 def test_steps_of_another_run_are_refused_while_one_is_under_way(tmp_path: Path) -> None:
     """Also if their scheduler names no run: then the sweep's steps are one."""
     ended(tmp_path, "new", "1")
