@@ -118,11 +118,18 @@ class RunProcess:
 
         Raises:
             WaitTimeout: the run took longer than `limit_s`; it is killed.
+            BrokenPipeError, SystemExit: nobody reads what this process writes; the run has ended
+                as after an interrupt, which may have come together with the end of the reader.
         """
+        unread: list[BaseException] = []
 
         def has_ended() -> bool:
-            self._pass_on(interrupts, say)
-            look()
+            try:
+                self._pass_on(interrupts, say)
+                look()
+            except (BrokenPipeError, SystemExit) as error:  # `Console.on_broken_pipe` of rich exits
+                unread.append(error)
+                self._stop()
             return self._has_ended()
 
         try:
@@ -131,21 +138,28 @@ class RunProcess:
             )
         finally:
             self._kill_all()
+        if unread and not interrupts.count:
+            raise unread[0]
         return RunOutcome(
             self._process.returncode, interrupts.exit_code if interrupts.count else 0, self._killed
         )
 
     def _pass_on(self, interrupts: Interrupts, say: Callable[[str], None]) -> None:
-        if interrupts.count == 0 or self._killed:
+        if self._killed or (interrupts.count == 0 and self._stop_by_s is None):
             return
         if self._stop_by_s is None:
+            self._stop()
             say("stopping: destroying the cluster (interrupt again to kill everything at once)")
-            self._stop_by_s = time.monotonic() + TEARDOWN_S
-            self._process.send_signal(signal.SIGINT)
         elif interrupts.count > 1 or time.monotonic() > self._stop_by_s:
-            say("killing the run")
             self._killed = True
             self._kill_all()
+            say("killing the run")
+
+    def _stop(self) -> None:
+        """Have the run destroy its cluster, once."""
+        if self._stop_by_s is None:
+            self._stop_by_s = time.monotonic() + TEARDOWN_S
+            self._process.send_signal(signal.SIGINT)
 
     def _has_ended(self) -> bool:
         """Return whether the child has ended; as a zombie it keeps its pid from being reused."""

@@ -90,6 +90,12 @@ class Command:
         """
         self.process.send_signal(number)
 
+    def stop_reading(self) -> None:
+        """Close the pipes of its output."""
+        for pipe in (self.process.stdout, self.process.stderr):
+            assert pipe
+            pipe.close()
+
     def wait_for_output(self, text: str) -> None:
         """Wait until the command has written this text to stderr."""
         assert self.process.stderr
@@ -318,6 +324,18 @@ def test_an_interrupt_before_the_first_trial_leaves_nothing_running(start: Start
 
     assert command.wait()[0] == 130
     assert wait_for_end(child)
+
+
+def test_a_run_whose_reader_has_ended_too_destroys_its_cluster(start: Start) -> None:
+    """As when a process is killed that reads the output, and whose end interrupts the command."""
+    command = start("hangs", *WITHOUT_PAGE)
+    child = command.wait_for_trial()
+    command.stop_reading()
+    command.interrupt(signal.SIGINT)
+    command.process.wait(60)
+
+    assert wait_for_end(child)
+    assert (command.home.root / "torn-down").exists()
 
 
 @pytest.mark.further
