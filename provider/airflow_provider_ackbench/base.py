@@ -74,6 +74,8 @@ class AckbenchOperator(BaseOperator):
     template_fields_renderers = {"environment": "json"}  # noqa: RUF012 - as Airflow's
     operator_extra_links = (ReportLink(),)
     ui_color = "#dbe7f3"
+    _interrupt = staticmethod(os.kill)
+    """How the command gets a signal; a process that it has started may be part of its work."""
 
     def __init__(
         self,
@@ -103,7 +105,7 @@ class AckbenchOperator(BaseOperator):
         if process is None or process.poll() is not None:
             return
         self.log.info("stopping the sweep; its sealed trials are kept")
-        for stop, number in ((os.kill, signal.SIGINT), (os.killpg, signal.SIGKILL)):
+        for stop, number in ((self._interrupt, signal.SIGINT), (os.killpg, signal.SIGKILL)):
             with suppress(ProcessLookupError):
                 stop(process.pid, number)
             with suppress(subprocess.TimeoutExpired):
@@ -149,7 +151,7 @@ class AckbenchOperator(BaseOperator):
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise AirflowFailException(f"ackbench cannot be started: {error}") from error
+            raise AirflowFailException(f"ackbench cannot be started: {error}") from None
         found = re.search(r"\b(\d+\.\d+)\.\d+", ran.stdout)
         if ran.returncode or found is None:
             last = (ran.stderr.strip() or ran.stdout.strip() or "no output").splitlines()[-1]
@@ -177,7 +179,7 @@ class AckbenchOperator(BaseOperator):
         try:
             text = self._cluster(self.kafka_conn_id).experiment(source.read_text())
         except (OSError, UnusableConnection) as error:
-            raise AirflowFailException(str(error)) from error
+            raise AirflowFailException(str(error)) from None
         copy = folder / source.name
         copy.write_text(text)
         return str(copy)
@@ -192,7 +194,7 @@ class AckbenchOperator(BaseOperator):
         try:
             return kafka_cluster(conn_id, Connection.get(conn_id).extra)
         except UnusableConnection as error:
-            raise AirflowFailException(str(error)) from error
+            raise AirflowFailException(str(error)) from None
 
     def _run(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import signal
 import tempfile
@@ -70,6 +71,7 @@ class AckbenchSweepOperator(AckbenchOperator):
         "options",
     )
     template_fields_renderers = {"axes": "json", "environment": "json"}  # noqa: RUF012 - as Airflow's
+    _interrupt = staticmethod(os.killpg)  # with a program that `command` starts it by
 
     def __init__(
         self,
