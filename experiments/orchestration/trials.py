@@ -24,6 +24,7 @@ from ackbench.experiments.sweep.trial_lock import (
     LockLost,
     TrialLock,
     is_cleared_task,
+    own_dag_run,
     release_ended,
     release_lock,
     require_lock,
@@ -163,6 +164,10 @@ def run_locked_trial(run: SweepRun, spec: TrialSpec, lock: TrialLock) -> None:
             task_log.log_trial_end(sweep, spec)
         except HealFailed as error:
             _stop(sweep, one_line(str(error)))
+            raise
+        except KeyboardInterrupt:
+            if own_dag_run():  # else the command destroys it; the next task would find its topic
+                clusters.destroy_all(home, sweep.sweep_id)
             raise
         finally:
             clusters.destroy_after_use(home, spec, assigned.cluster)

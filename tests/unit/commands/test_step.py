@@ -91,6 +91,8 @@ def test_a_killed_trial_runs_again_when_its_task_is_cleared(tmp_path: Path) -> N
         again.send_signal(signal.SIGTERM)
         again.communicate(timeout=LIMIT_S)
     assert again.returncode == 128 + signal.SIGTERM
+    # The next task would find the topic of the trial.
+    assert (tmp_path / "steps").read_text().splitlines()[-2:] == ["trial 001-abcdef", "destroy"]
 
 
 def test_a_trial_that_takes_too_long_has_failed_and_the_next_one_runs(tmp_path: Path) -> None:
