@@ -328,11 +328,13 @@ def _killed_and_cleared(
     killed.kill()
     assert run.wait() == "failed", run.tasks()
     yield f"steps: {which} was killed: {_states(run)}"
-    (failed,) = (task for task in run.tasks("trial") if task["state"] == "failed")
-    yield f"steps: {which} was killed: trial said: {_error(run, 'trial', failed['map_index'])}"
+    failed = [one["map_index"] for one in run.tasks("trial") if one["state"] == "failed"]
+    for index in failed:
+        yield f"steps: {which} was killed: trial[{index}] said: {_error(run, 'trial', index)}"
+    assert len(failed) == 1, failed
     yield f"steps: {which} was killed: verify said: {_error(run, 'verify')}"
     sweep = run.handed_on("plan")["sweep"]
-    run.clear(("trial", failed["map_index"]), downstream=True)
+    run.clear(("trial", failed[0]), downstream=True)
     assert run.wait() == "success", run.tasks()
     finished = run.handed_on("finish")
     yield f"steps: cleared: {_states(run)}; finish said: {json.dumps(finished)}"
