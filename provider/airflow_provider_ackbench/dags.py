@@ -101,7 +101,8 @@ def step_dag(
             **first,
         ).expand(planned=listed)
         destroy = step("destroy", sweep=sweep, retries=RETRIES)
-        provision >> trials >> destroy.as_teardown(setups=provision)
+        provision >> trials >> destroy
+        destroy.as_teardown(setups=provision, on_failure_fail_dagrun=True)
         measure = step(
             "measure", sweep=sweep, retries=RETRIES, trigger_rule="all_done", **machine, **first
         )

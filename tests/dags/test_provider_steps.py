@@ -109,6 +109,7 @@ def shape(dag: Any) -> dict[str, dict[str, Any]]:
             "is_mapped": task.is_mapped,
             "is_setup": task.is_setup,
             "is_teardown": task.is_teardown,
+            "on_failure_fail_dagrun": task.on_failure_fail_dagrun,
             "retries": task.retries,
             "retry_delay": task.retry_delay,
             "retry_exponential_backoff": task.retry_exponential_backoff,
