@@ -81,7 +81,9 @@ def read_stored(sweep: SweepFolder, *, in_full: bool) -> StoredContents:
     # A published trial may have become complete since its sweep was fetched.
     folders = sealed_folders(pafs.LocalFileSystem(), str(sweep.root))
     names = [name for folder in folders if (name := folder.rsplit("/", 1)[-1]) not in left_out]
-    trials = _complete_trials(sweep, names, manifest, planned, verified=in_full)
+    # A copy has the small files alone: what is in the store is looked at there.
+    verified = in_full or sweep.origin is not None
+    trials = _complete_trials(sweep, names, manifest, planned, verified=verified)
     foreign = {name: reason for name, reason in trials.items() if isinstance(reason, str)}
     for name in foreign.keys() & rows.trials.keys():
         raise LedgerError(

@@ -33,6 +33,8 @@ EXPERIMENT, MACHINE = "experiment.yaml", "machine.json"
 PARTIAL, FAILED = ".partial", ".failed"
 DAG_RUN = "dag-run.txt"
 """The DAG run that has planned the sweep (text)."""
+SEVERAL_HOSTS = "several-hosts.json"
+"""A file that is published with the plan: the locks of the trials are in the store."""
 REASON = "reason.txt"
 """Why a trial failed (text): the file in its folder."""
 

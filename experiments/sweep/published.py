@@ -30,6 +30,7 @@ from ackbench.experiments.sweep.folder import (
     FAILED,
     PARTIAL,
     REASON,
+    SEVERAL_HOSTS,
     SweepFolder,
     parse_plan,
 )
@@ -50,8 +51,6 @@ from ackbench.infra.machine.files import move_into_place, replace_file
 from ackbench.infra.machine.home import Home
 from ackbench.infra.machine.paths import user_path
 
-SEVERAL_HOSTS: Final = "several-hosts.json"
-"""A file that is published with the plan: the locks of the trials are in the store."""
 _LOCAL: Final = {
     DAG_RUN,
     "progress.json",

@@ -27,13 +27,13 @@ from ackbench.experiments.sweep.folder import (
     FAILED,
     MACHINE,
     PARTIAL,
+    SEVERAL_HOSTS,
     SweepFolder,
     parse_plan,
 )
 from ackbench.experiments.sweep.host import this_host
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.sweep.published import (
-    SEVERAL_HOSTS,
     is_planned,
     keep_store,
     locks_location,

@@ -21,7 +21,7 @@ from ackbench.experiments.results.history.kept import (
 from ackbench.experiments.results.history.pins import pinned_sweeps, pins_of_store
 from ackbench.experiments.results.history.store import SummaryStore, without_details
 from ackbench.experiments.results.history.summary import CellSummary, SweepSummary
-from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.folder import SEVERAL_HOSTS, SweepFolder
 from ackbench.experiments.sweep.lock import RunRecord, is_in_progress, runs
 from ackbench.experiments.sweep.lookup import experiment_of_sweep, pruned_folder, sweep_folders
 from ackbench.infra.machine.home import Home
@@ -155,6 +155,13 @@ def index(
     in_use, pinned = runs(home), pinned_sweeps(home, folders)
     if store:
         pinned |= pins_of_store(store)
+    # Of a sweep that several hosts have run, this home has its own trials alone.
+    in_parts = {
+        name
+        for name in folders.keys() & shared.keys()
+        if name not in in_use and (folders[name] / SEVERAL_HOSTS).is_file()
+    }
+    folders = {name: folder for name, folder in folders.items() if name not in in_parts}
     with SummaryStore(home) as summaries:
         kept = summaries.heads()
         found = [
@@ -172,7 +179,7 @@ def index(
         found += [
             IndexedSweep(
                 summary=summary,
-                state=SweepState.PUBLISHED if summary.pruned_s is None else SweepState.PRUNED,
+                state=_state_in_store(summary, is_here=summary.sweep_id in in_parts),
                 pinned=summary.sweep_id in pinned,
             )
             for summary in _left(summaries, kept, shared, folders.keys())
@@ -263,6 +270,12 @@ def experiment_names(home: Home, store: Location | None = None) -> frozenset[str
 
 def _pruned_files(home: Home) -> Iterator[Path]:
     return pruned_folder(home).glob("[!.]*.json")
+
+
+def _state_in_store(summary: SweepSummary, *, is_here: bool) -> SweepState:
+    if summary.pruned_s is not None:
+        return SweepState.PRUNED
+    return _state(summary, running=False) if is_here else SweepState.PUBLISHED
 
 
 def _state(summary: SweepSummary, *, running: bool) -> SweepState:

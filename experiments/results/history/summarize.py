@@ -47,6 +47,8 @@ def summarize(sweep: SweepFolder, stamp: str) -> SweepSummary:
         "size_bytes": folder_bytes(sweep.root),
     }
     try:
+        if sweep.origin:
+            known["size_bytes"] = sum(sweep.origin.list_files().values())
         for part in _parts(sweep):
             known |= part
     except Exception as error:  # noqa: BLE001 - one sweep never stops the list of all

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.builders.records import a_spec, no_rows, record_of
+from support.builders.result_tables import loss_counts, write_results
 from support.fakes.infrastructure import FakeInfrastructure
 
 from ackbench.experiments.ledger.location import open_location
@@ -23,6 +24,7 @@ from ackbench.experiments.orchestration.batches import (
 )
 from ackbench.experiments.results import spark_job
 from ackbench.experiments.results.history import warehouse
+from ackbench.experiments.results.history.index import index
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import RunRecord, record_path
 from ackbench.experiments.sweep.plan import ExternalAccess, Plan, TrialSpec
@@ -289,6 +291,24 @@ def test_a_host_reads_a_sweep_of_several_hosts_from_the_store(hosts: TwoHosts) -
     for name in ("a", "b"):
         read = open_sweep(hosts.worlds[name].home, hosts.store.name)
         assert read.complete_ids() == TRIALS
+
+
+def test_the_history_of_each_host_has_a_sweep_of_several_with_its_figures(hosts: TwoHosts) -> None:
+    """No host has all of its ledgers, which stay in the store."""
+    for name, ids in (("a", TRIALS[:2]), ("b", TRIALS[2:])):
+        hosts.on(name)
+        run_batch(hosts.uri, ids)
+    measured = open_sweep(hosts.worlds["a"].home, hosts.store.name)
+    write_results(measured, {trial_id: loss_counts(100, 1) for trial_id in TRIALS})
+    for path in measured.results.iterdir():
+        hosts.store.upload(path, f"results/{path.name}")
+    steps.report(hosts.uri)
+
+    for name in ("a", "b"):
+        (listed,) = index(hosts.worlds[name].home, store=hosts.store.parent)
+        assert (listed.summary.problem, listed.state.value) == (None, "complete")
+        assert (listed.summary.sealed_trials, len(listed.summary.cells)) == (4, 1)
+        assert listed.summary.size_bytes > sum(hosts.store.at("trials").list_files().values())
 
 
 def test_a_failed_trial_stops_no_other_one_and_all_hosts_know_why(hosts: TwoHosts) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,7 @@ from ackbench.experiments.results.history.index import IndexFilter, SweepState, 
 from ackbench.experiments.results.history.kept import complete_summaries
 from ackbench.experiments.results.history.pins import pinned_sweeps
 from ackbench.experiments.results.history.pruning import DAY_S
-from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.folder import SEVERAL_HOSTS, SweepFolder
 from ackbench.experiments.sweep.lookup import SUMMARIES
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.home import Home
@@ -171,6 +172,18 @@ def test_an_alert_compares_with_the_sweeps_of_other_hosts(
     assert "worse-than-trend: not judged: no figure has 8 sweeps before it" in caplog.text
     assert "(3 measured sweeps of nightly on such machines)" in caplog.text
     assert len(index(home, IndexFilter("nightly"))) == 2
+
+
+def test_a_sweep_that_several_hosts_have_run_is_that_of_the_store_on_each(
+    two_hosts: Callable[[str], Home], store: str
+) -> None:
+    """Each home has its own trials alone, and would list the sweep as incomplete."""
+    home = two_hosts("host 0")
+    part = SweepFolder(home.sweeps / NIGHTS[0])
+    (part.root / SEVERAL_HOSTS).write_text("{}")
+    shutil.rmtree(part.trial("000-abcdef"))
+    assert states(home, store)[0] == "complete"
+    assert [one.state.value for one in index(home)][-1] == "incomplete"
 
 
 @pytest.fixture
