@@ -434,16 +434,19 @@ def _experiment_id(client: MlflowClient, name: str, home: Home) -> str:
 
     Only in the embedded store ackbench chooses the artifacts' location; a server has its own.
     """
+    from mlflow.exceptions import MlflowException
+
     existing = client.get_experiment_by_name(name)
-    if existing:
-        return str(existing.experiment_id)
-    embedded = tracking_uri(home) == embedded_uri(home)
-    return str(
-        client.create_experiment(
-            name,
-            artifact_location=(home.mlflow / "artifacts" / name).as_uri() if embedded else None,
-        )
-    )
+    if existing is None:
+        embedded = tracking_uri(home) == embedded_uri(home)
+        location = (home.mlflow / "artifacts" / name).as_uri() if embedded else None
+        try:
+            return str(client.create_experiment(name, artifact_location=location))
+        except MlflowException:  # another sweep of the experiment may have created it meanwhile
+            existing = client.get_experiment_by_name(name)
+            if existing is None:
+                raise
+    return str(existing.experiment_id)
 
 
 def save_charts(sweep: SweepFolder, home: Home, tracked: TrackedSweep) -> None:

@@ -312,6 +312,28 @@ def test_a_prefix_that_a_filter_would_read_is_one_line(
         store.experiment_prefix()
 
 
+def test_two_sweeps_that_create_an_experiment_at_once_are_both_tracked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server has the sweeps of several hosts; of its experiments none has the name of another."""
+    from mlflow.tracking import MlflowClient
+
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    home, ask = Home(tmp_path), MlflowClient.get_experiment_by_name
+    first, second = (a_sweep(home, f"planted-2026010{day}T000000-abcd") for day in (1, 2))
+    store.track(first, home)
+    answers = iter([None])
+
+    def asked(client: MlflowClient, name: str) -> Any:
+        return next(answers, "later") and ask(client, name)
+
+    monkeypatch.setattr(MlflowClient, "get_experiment_by_name", asked)
+    ids = store.track(second, home)
+    before = store.tracked_sweep(first)
+    assert before is not None
+    assert ids.experiment_id == before.experiment_id
+
+
 def test_the_experiment_has_a_description(
     tracked: tuple[Home, SweepFolder, store.TrackedSweep],
 ) -> None:
