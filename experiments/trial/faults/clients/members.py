@@ -206,12 +206,11 @@ def stall_member(context: FaultContext, parameters: MemberStallParameters) -> Fa
         heals.callback(member.release)
         doing = "polls with its partitions paused" if polls else "does not poll"
         context.note(EFFECTIVE, f"{member.generation_name} works on a batch, and {doing}")
-        began_s = context.load_elapsed_s()
         context.sleep_until_lasted(parameters.stall_s)
         done = "polled with its partitions paused" if polls else "did not poll"
         context.add_evidence(
-            f"{member.generation_name} {done} for "
-            f"{context.load_elapsed_s() - began_s:.2f} s {_describe(member, batch)}"
+            f"{member.generation_name} {done} for {context.elapsed_s():.2f} s "
+            f"{_describe(member, batch)}"
         )
     return context.fault_evidence(took_effect=True)
 
