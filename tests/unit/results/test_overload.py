@@ -120,4 +120,4 @@ def test_show_and_mlflow_name_the_trial(tmp_path: Any) -> None:
     assert trial.trial_id in line
     spec = data.plan.trial(trial.trial_id)
     run = trial_run(trial, spec, data.manifests[trial.trial_id], [])
-    assert run.metrics["generator/overloaded"] == 1
+    assert run.metrics["overloaded"] == 1

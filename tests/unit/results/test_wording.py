@@ -147,4 +147,4 @@ def test_the_summary_run_counts_what_held_without_shown_power(says: Says) -> Non
     ]
     says(count_verdicts(cells, ORDER))
     results = sweep.model_copy(update={"cells": tuple(cells)})
-    assert dict(verdict_metrics(results))["verdict/held_power_not_shown"] == 1
+    assert dict(verdict_metrics(results))["verdicts_held_power_not_shown"] == 1
