@@ -30,7 +30,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -239,6 +239,8 @@ def _running(folder: Path, environment: Path, servers: str) -> Iterator[Team]:
         finally:
             os.killpg(services.pid, signal.SIGTERM)
             services.wait(_STOP_S)
+            with suppress(ProcessLookupError):  # Airflow 3.0 may leave its API server
+                os.killpg(services.pid, signal.SIGKILL)
 
 
 def _logged_in(port: int) -> AirflowApi:
