@@ -35,6 +35,16 @@ ONE_CELL: Final = (
     *("--broker.session.timeout.ms", "1500", "--no-controls", "--fail-on", "violated"),
 )
 
+STEPPED: Final = """\
+name: in-containers
+title: In containers
+question: Does each step run in a container of its own?
+axes: {acks: all, enable.idempotence: true, replication.factor: 1, partitions: 1, fault: none}
+workload: {rate_records_per_s: 200, record_size_bytes: 100, duration_s: 3}
+controls: false
+repeats: 1
+"""
+
 
 @dataclass(frozen=True)
 class Image:
@@ -124,6 +134,31 @@ def test_files_of_the_current_folder_are_checked(
         exit_code,
         exit_code == 3,
     )
+
+
+def test_each_step_of_a_sweep_runs_in_a_container_of_its_own(
+    run_image: Image, volume: str, tmp_path: Path
+) -> None:
+    """As a scheduler calls it that runs containers: JSON on standard output goes to the next."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "one.yaml").write_text(STEPPED)
+    (tmp_path / "one.yaml").chmod(0o644)
+    mounted = ("--volume", f"{volume}:/var/lib/ackbench", "--volume", f"{tmp_path}:/work:ro")
+
+    def step(*arguments: str) -> Any:
+        ran = run_image.run("step", *arguments, options=mounted)
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout or "null")
+
+    sweep = step("plan", "one.yaml")["sweep"]
+    step("provision", sweep)
+    for planned in step("list_trials", sweep):
+        assert step("trial", sweep, "--planned", json.dumps(planned))["ran"] in planned["trials"]
+    for name in ("destroy", "measure", "report", "track", "verify", "alert"):
+        step(name, sweep)
+    (cell,) = step("finish", sweep)["cells"]
+    verdicts = {one["guarantee"]: one["verdict"] for one in cell["judgements"]}
+    assert verdicts["no-acked-loss"] == "HELD"
 
 
 def test_a_sweep_runs_without_network_rights_and_set_up(run_image: Image, volume: str) -> None:
