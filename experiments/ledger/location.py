@@ -229,14 +229,16 @@ class Location:
                 return
 
     def delete_folder(self) -> None:
-        """Delete the folder with what is left in it. In an object store there are no folders.
+        """Delete the folder with what is left in it.
+
+        In S3 that is an empty object for each folder, which Arrow writes when it deletes the last
+        file in one.
 
         Raises:
             LocationError: it cannot be deleted.
         """
-        if not self._is_object_store:
-            with self._errors("written"), suppress(FileNotFoundError):
-                self.files.delete_dir(self.path)
+        with self._errors("written"), suppress(FileNotFoundError):
+            self.files.delete_dir(self.path)
 
     def _put(self, content: Path | bytes, name: str) -> None:
         target = f"{self.path}/{name}"

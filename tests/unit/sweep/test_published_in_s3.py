@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from support.command_line import ackbench
 from support.object_store import ObjectStore, object_store
 
 from ackbench.experiments.messages.errors import StorageError, UnknownName
+from ackbench.experiments.results.history.pruning import DAY_S, PruneLimits
+from ackbench.experiments.results.history.store_pruning import planned_store_pruning, prune_store
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.published import fetch_sweep, open_store, publish_sweep
@@ -81,6 +84,25 @@ def test_a_trial_without_its_record_is_not_in_the_sweep(
     publish_sweep(sweep, target)
     target.delete("trials/001-abcdef/trial.json")
     assert read_results(fetch_sweep(home, target.uri)).pending == ("001-abcdef",)
+
+
+def test_a_store_in_s3_is_pruned_when_a_day_has_passed(
+    home: Home, store: ObjectStore, sweep: SweepFolder
+) -> None:
+    """Its clock says when the sweep was written; summary and warehouse stay."""
+    published = ackbench("publish", sweep.sweep_id, f"{store.uri}/pruned")
+    assert published.exit_code == 0, published.output
+    target, limits = open_store(f"{store.uri}/pruned"), PruneLimits(older_than_s=3600.0)
+    now_s = time.time()
+
+    assert planned_store_pruning(home, target, limits, now_s).kept == {"running": 1}
+    plan = planned_store_pruning(home, target, limits, now_s + 2 * DAY_S)
+    assert (len(plan.doomed), plan.bytes_before > 0, plan.bytes_after) == (1, True, 0)
+    lines: list[str] = []
+    assert prune_store(home, target, plan, lines.append) == (sweep.sweep_id,)
+    assert target.list_folders() == ("summaries", "warehouse")
+    assert prune_store(home, target, plan, lines.append) == ()
+    assert "has no plan.json" in lines[-1]
 
 
 def test_a_missing_bucket_is_named(home: Home, store: ObjectStore) -> None:
