@@ -132,7 +132,8 @@ def _finish_interrupted(
     store: Location, summaries: Mapping[str, SweepSummary], say: Callable[[str], None]
 ) -> None:
     for name in store.list_folders():
-        if name in summaries and summaries[name].pruned_s is not None:
+        is_pruned = name in summaries and summaries[name].pruned_s is not None
+        if is_pruned and store.at(name).list_files():
             try:
                 _require_plan(store, name)
             except (AckbenchError, InvalidLedger) as error:
