@@ -22,7 +22,7 @@ from ackbench.experiments.orchestration.tracking.store import (
 from ackbench.experiments.pages.live.files import page_path
 from ackbench.experiments.pages.report.page import write_report
 from ackbench.experiments.sweep.published import open_sweep
-from ackbench.infra.errors import HarnessError
+from ackbench.infra.errors import AckbenchError
 from ackbench.infra.machine.home import Home
 from ackbench.infra.machine.loopback import LOOPBACK
 
@@ -85,7 +85,7 @@ def open_mlflow(home: Home, named: str | None, port: int | None) -> int:
     if tracking_uri(home) == embedded_uri(home) and in_embedded_store(tracked, home):
         try:
             save_charts(sweep, home, tracked)
-        except HarnessError as error:
+        except AckbenchError as error:
             echo_error(f"ackbench: {error}")
     if not in_embedded_store(tracked, home) or services.is_up(home):
         link = charts_link(address, sweep.sweep_id, tracked)

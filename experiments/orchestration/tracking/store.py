@@ -450,20 +450,15 @@ def _experiment_id(client: MlflowClient, name: str, home: Home) -> str:
 
 
 def save_charts(sweep: SweepFolder, home: Home, tracked: TrackedSweep) -> None:
-    """Save the view of a sweep's charts again, if newer sweeps have replaced it.
+    """Track a sweep again, if newer ones have replaced the view of its charts.
 
     Raises:
-        HarnessError: MLflow refused, or is unreachable.
-        LedgerError: the results cannot be read.
+        HarnessError, LedgerError: as `track`.
     """
     with mlflow_errors(home):
-        client = open_client(home)
-        existing = client.get_experiment(tracked.experiment_id).tags
-        if TAG_PREFIX + sweep.sweep_id not in existing:
-            results = read_results(sweep)
-            timelines = rows_by_trial(sweep, "timeline", results.manifest)
-            contents = _run_contents(results, None, "", {}, timelines)
-            _save_views(client, tracked.experiment_id, existing, results.plan, contents)
+        existing = open_client(home).get_experiment(tracked.experiment_id).tags
+    if TAG_PREFIX + sweep.sweep_id not in existing:
+        _track(sweep, home)
 
 
 def _describe(
