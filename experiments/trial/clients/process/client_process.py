@@ -39,6 +39,7 @@ _STACK_SIGNAL: Final = signal.SIGUSR1
 """On this signal a client writes to its stderr where it is."""
 _STACK_HEAD: Final = "(most recent call first):\n"
 _FRAME: Final = re.compile(r'  File ".*/([^/"]+)", line (\d+) in (\S+)')
+_OUTERMOST: Final = " in <module>\n"
 _SHOWN_CALLS: Final = 4
 _STACK_TIMEOUT_S: Final = 2.0
 _POLL_INTERVAL_S: Final = 0.002
@@ -277,17 +278,23 @@ class ClientProcess:
         begin = self._errors.stat().st_size
         self.send_signal(_STACK_SIGNAL)
         with suppress(WaitTimeout):
-            return wait_until(
-                lambda: calls_of(read_from(self._errors, begin)),
+            wait_until(
+                lambda: is_entire(read_from(self._errors, begin)),
                 awaiting=f"the stack of {self.name}",
                 timeout_s=_STACK_TIMEOUT_S,
                 every_s=_POLL_INTERVAL_S,
             )
-        return ()
+        return calls_of(read_from(self._errors, begin))
 
     def _stderr_tail(self) -> str:
         lines = last_lines(self._errors, _LAST_LINES)
         return f"its stderr ends with: {' | '.join(lines)}" if lines else f"{self._errors} is empty"
+
+
+def is_entire(trace: str) -> bool:
+    """Return whether a trace of `faulthandler`, which is written by the line, has all its calls."""
+    _, _, frames = trace.partition(_STACK_HEAD)
+    return _OUTERMOST in frames
 
 
 def calls_of(trace: str) -> tuple[Call, ...]:

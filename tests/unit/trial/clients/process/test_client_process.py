@@ -12,6 +12,7 @@ from ackbench.experiments.trial.clients.process.client_process import (
     calls_of,
     describe_calls,
     expect_line,
+    is_entire,
     read_line,
 )
 
@@ -33,6 +34,12 @@ def test_where_a_process_is_are_its_innermost_calls() -> None:
     )
     assert describe_calls(calls_of("warning")) == ""
     assert describe_calls(calls_of(TRACE.partition("  File")[0])) == ""
+
+
+def test_a_trace_is_read_once_it_has_its_outermost_call() -> None:
+    """It is written line by line: its begin alone would not name who called."""
+    whole = f'{TRACE}  File "/some where/fork_server_main.py", line 99 in <module>\n'
+    assert [end for end in range(len(whole) + 1) if is_entire(whole[:end])] == [len(whole)]
 
 
 def test_two_lines_written_at_once_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
