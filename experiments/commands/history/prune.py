@@ -101,6 +101,8 @@ def _prune_store(
     from ackbench.experiments.results.history import store_pruning  # loads Arrow
 
     plan = store_pruning.planned_store_pruning(home, store, limits, time.time())
+    if not plan.doomed and not plan.kept:
+        say(f"no finished sweep is published in {store.uri}")
     for line in _sweep_lines(plan):
         say(line)
     if apply:

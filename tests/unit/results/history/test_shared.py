@@ -257,6 +257,15 @@ def test_what_is_pinned_in_progress_or_foreign_stays_in_a_store(
     assert left_in(store) == NIGHTS[1:3]
 
 
+def test_a_store_without_a_sweep_is_said_to_have_none(
+    on_host: Callable[[str], Home], tmp_path: Path
+) -> None:
+    """As after a typo in its address."""
+    on_host("a new laptop")
+    said = ackbench("prune", "--store", str(tmp_path / "nowhere"), "--keep", "1")
+    assert f"no finished sweep is published in file://{tmp_path}/nowhere" in said.output
+
+
 def test_a_sweep_that_was_written_today_is_not_pruned_from_a_store(
     two_hosts: Callable[[str], Home], store: str
 ) -> None:
