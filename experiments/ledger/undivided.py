@@ -31,7 +31,7 @@ class UndividedTrial:
 
     @property
     def features(self) -> str:
-        """What it has that needs all of its records, in words; empty: it is divided."""
+        """Its features that need all of its records, in words; empty: it is divided."""
         parts = {"keys": self.keys, "compaction": self.compacted, "replays": self.replays > 0}
         return " and ".join(name for name, has in parts.items() if has)
 

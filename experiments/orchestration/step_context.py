@@ -59,7 +59,7 @@ class RunState:
     failures: tuple[str, ...] = ()
     """`step: reason`, in order."""
     is_command: bool = False
-    """Whether a command runs the step, for a scheduler: without the modules of Airflow."""
+    """`True`: a command runs the step, for a scheduler, without the modules of Airflow."""
 
 
 RUN_STATE: Final = RunState()

@@ -27,7 +27,7 @@ SPARK_JVM_BYTES: Final = 512 * MIB
 UNIT_BYTES: Final = 1024 * MIB
 """Memory of a task that measures a part of a divided trial, of 4 million records."""
 REPLAYS: Final = 3
-"""How often a trial with headers reads its log again (`trial.final_read`)."""
+"""Times that a trial with headers reads its log again (`trial.final_read`)."""
 
 RECORD_OVERHEAD_BYTES: Final = 30
 """Key, offsets and batch header of a record in a broker's log, rounded up."""

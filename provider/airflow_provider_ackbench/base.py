@@ -1,4 +1,4 @@
-"""What the operators share: how ackbench is started, followed, stopped and checked."""
+"""The part that the operators share: ackbench is started, followed, stopped and checked."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class AckbenchOperator(BaseOperator):
     operator_extra_links = (ReportLink(),)
     ui_color = "#dbe7f3"
     _interrupt = staticmethod(os.kill)
-    """How the command gets a signal; a process that it has started may be part of its work."""
+    """Sends the command a signal; a process that it has started may be part of its work."""
 
     def __init__(
         self,

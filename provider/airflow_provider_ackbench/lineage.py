@@ -1,4 +1,4 @@
-"""What a sweep reads, writes and finds out: an asset of Airflow, and datasets of OpenLineage.
+"""Reads, writes and verdicts of a sweep: an asset of Airflow, and datasets of OpenLineage.
 
 OpenLineage's packages are imported by functions that only its provider calls.
 """
@@ -33,7 +33,7 @@ def update_outlets(context: Mapping[str, Any], extra: Mapping[str, str | None]) 
 
 @dataclass(frozen=True)
 class SweepLineage:
-    """What a task has read and written of a sweep."""
+    """The data that a task has read and written of a sweep."""
 
     sweep: str
     """Its id, or its URI."""

@@ -1,4 +1,4 @@
-"""What a sweep reads and writes, as OpenLineage names it."""
+"""The data that a sweep reads and writes, as OpenLineage names them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_topics_of_an_external_cluster_begin_with_the_sweep_s_prefix(lineage
 
 
 def test_an_assertion_says_no_more_than_the_verdict(lineage: Any) -> None:
-    """What was not judged, was unknown or is not guaranteed is none."""
+    """None for a verdict that is unknown or not guaranteed, or for none."""
     verdicts = ("HELD", "VIOLATED", "UNKNOWN", "NOT GUARANTEED")
     judged = [{"guarantee": name.lower(), "verdict": name} for name in verdicts]
     found = lineage.SweepLineage(SWEEP, None, None, ({"label": "acks=1", "judgements": judged},))

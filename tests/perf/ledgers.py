@@ -95,9 +95,9 @@ class LedgerShape:
     keying: KeyOptions | None = None
     """`None`: keys are not measured. A number of keys is a multiple of `KEYS`."""
     compacted: bool = False
-    """Whether the log has only the last record of each key."""
+    """`True`: the log has only the last record of each key."""
     replays: int = 0
-    """How often the log was read again, with the records' fields."""
+    """Times that the log was read again, with the records' fields."""
 
     @property
     def keys(self) -> int:

@@ -79,7 +79,7 @@ class _Sampler:
     ended: threading.Event = field(default_factory=threading.Event)
     cpu_s: dict[int, float] = field(default_factory=dict)
     earlier_cpu_s: dict[int, float] = field(default_factory=dict)
-    """What processes that ran before had used."""
+    """The use of processes that ran before."""
     peak_bytes: Counter[str] = field(default_factory=Counter)
     peak_total_bytes: int = 0
     _kinds: dict[int, str] = field(default_factory=dict)

@@ -55,7 +55,7 @@ _PAGE: Final = 100
 
 @dataclass(frozen=True)
 class TrackingCost:
-    """What a store of so many runs takes, in seconds."""
+    """Seconds that a store of so many runs takes."""
 
     runs: int
     database_bytes: int

@@ -69,7 +69,7 @@ class StepRequest:
     repeats: int | None = None
     expected: Sequence[str] = ()
     planned: str | None = None
-    """What a trial's step runs: an element of the list, JSON."""
+    """Of a trial's step: an element of the list, JSON."""
     refused: str | None = None
     """Why `given`, an experiment, was not planned."""
 

@@ -31,7 +31,7 @@ class FakeInfrastructure:
     fails: frozenset[str] = frozenset()
     """Trials that fail."""
     left: str = ""
-    """What is left in an external cluster."""
+    """Names that are left in an external cluster."""
     interrupted_at: str = ""
     """A trial that is interrupted."""
     hangs_at: str = ""

@@ -44,7 +44,7 @@ def ended(home: Path, *arguments: str, variables: Mapping[str, str] = RUN) -> tu
 
 
 def test_the_steps_of_a_sweep_run_in_processes_of_their_own(tmp_path: Path) -> None:
-    """What a step hands on is JSON, and a trial's step without a trial has its own exit code."""
+    """A step hands on JSON, and a trial's step without a trial has an exit code of its own."""
     ended(tmp_path, "new", "1")
     code, listed, errors = ended(tmp_path, "step", "list_trials", SWEEP)
     assert code == 0, errors
