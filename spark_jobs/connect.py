@@ -124,11 +124,9 @@ def outcomes_of_trials(
         location: of the sweep.
         batches: `number` and `unit`, pickled by this session.
     """
-    for batch in batches:
-        for row in batch.to_pylist():
-            unit = pickle.loads(row["unit"])  # noqa: S301 - this session's own
-            outcome = trial_outcome(*verify_and_measure(location, unit))
-            yield pa.RecordBatch.from_pylist([{"outcome": pickle.dumps(outcome)}], _OUTCOMES)
+    for _, unit in _units_in(batches):
+        outcome = trial_outcome(*verify_and_measure(location, unit))
+        yield pa.RecordBatch.from_pylist([{"outcome": pickle.dumps(outcome)}], _OUTCOMES)
 
 
 def pieces_of_units(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -138,13 +136,16 @@ def pieces_of_units(location: str, batches: Iterator[pa.RecordBatch]) -> Iterato
         location: of the sweep.
         batches: `number` and `unit`, pickled by this session.
     """
+    for number, unit in _units_in(batches):
+        for trial_id, piece in unit_pieces(location, number, unit):
+            yield pa.RecordBatch.from_pylist([{"trial_id": trial_id, **piece._asdict()}], _PIECES)
+
+
+def _units_in(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Unit]]:
+    """Yield the units of a task, each with its number."""
     for batch in batches:
         for row in batch.to_pylist():
-            unit = pickle.loads(row["unit"])  # noqa: S301 - this session's own
-            for trial_id, piece in unit_pieces(location, row["number"], unit):
-                yield pa.RecordBatch.from_pylist(
-                    [{"trial_id": trial_id, **piece._asdict()}], _PIECES
-                )
+            yield row["number"], pickle.loads(row["unit"])  # noqa: S301 - this session's own
 
 
 def outcome_of_trial(pieces: pa.Table) -> pa.Table:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import pyarrow as pa
@@ -77,6 +77,15 @@ def is_uri(text: str) -> bool:
     return _URI.match(text) is not None
 
 
+class FolderUse(NamedTuple):
+    """The files of a folder."""
+
+    files: dict[str, int]
+    """As of `Location.list_files`."""
+    last_written_s: float
+    """By the clock of the store, seconds since the epoch, also of a hidden file; 0: none is."""
+
+
 @dataclass(frozen=True)
 class Location:
     """A folder in a file system of Arrow's; it need not exist yet."""
@@ -120,32 +129,29 @@ class Location:
         Raises:
             LocationError: the bucket does not exist, or the store cannot be read.
         """
-        names = {info.path[len(self.path) + 1 :]: info for info in self._infos() if info.is_file}
-        return {
-            name: info.size
-            for name, info in names.items()
-            if not any(not part or part.startswith(".") for part in name.split("/"))
-        }
+        return self.use().files
 
-    def last_written_s(self) -> float:
-        """Return when the newest file below the folder was written, seconds since the epoch.
-
-        Returns:
-            The time by the clock of the store; 0 if there is no file.
+    def use(self) -> FolderUse:
+        """Return the files below the folder, and when the newest was written, by one listing.
 
         Raises:
             LocationError: as `list_files`.
         """
-        return max((info.mtime_ns / 1e9 for info in self._infos() if info.is_file), default=0.0)
-
-    def _infos(self) -> list[pafs.FileInfo]:
         selector = pafs.FileSelector(self.path, recursive=True)
         with self._errors("read"):
             try:
-                return list(self.files.get_file_info(selector))
+                infos = self.files.get_file_info(selector)
             except FileNotFoundError:
                 self._require_bucket()
-                return []
+                return FolderUse({}, 0.0)
+        names = {info.path[len(self.path) + 1 :]: info for info in infos if info.is_file}
+        files = {
+            name: info.size
+            for name, info in names.items()
+            if not any(not part or part.startswith(".") for part in name.split("/"))
+        }
+        written_ns = max((info.mtime_ns for info in names.values()), default=0)
+        return FolderUse(files, written_ns / 1e9)
 
     def list_folders(self) -> tuple[str, ...]:
         """Return the names of the folders in this one, sorted.

@@ -8,13 +8,13 @@ a deletion that was interrupted is finished by the next one, from any host.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
 from ackbench.experiments.ledger.digests import InvalidLedger
-from ackbench.experiments.ledger.location import Location, LocationError
+from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.ledger.planned import PLAN
 from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST
 from ackbench.experiments.messages.phrases import format_bytes
@@ -55,7 +55,11 @@ def planned_store_pruning(
         LocationError: the store cannot be read.
     """
     present = {*store.list_folders()}
-    summaries = [one for one in _summaries(home, store) if one.sweep_id in present]
+    summaries = [
+        one
+        for sweep_id, one in _summaries(home, store).items()
+        if sweep_id in present and one.pruned_s is None
+    ]
     pinned = pins_of_store(store) | pinned_sweeps(home, [one.sweep_id for one in summaries])
     stored = partial(_stored, store, pinned, now_s)
     with ThreadPoolExecutor(_REQUESTS) as requests:
@@ -64,18 +68,17 @@ def planned_store_pruning(
     return plan_pruning(sweeps, limits, bytes_before=size_bytes, now_s=now_s)
 
 
-def _summaries(home: Home, store: Location) -> Iterator[SweepSummary]:
-    for sweep_id, path in fetch_summaries(home, store).items():
-        summary = read_summary(path)
-        if summary and summary.sweep_id == sweep_id and summary.pruned_s is None:
-            yield summary
+def _summaries(home: Home, store: Location) -> Mapping[str, SweepSummary]:
+    """Return the summaries of a store by sweep, also of pruned ones."""
+    read = {name: read_summary(path) for name, path in fetch_summaries(home, store).items()}
+    return {name: one for name, one in read.items() if one and one.sweep_id == name}
 
 
 def _stored(
     store: Location, pinned: frozenset[str], now_s: float, summary: SweepSummary
 ) -> StoredSweep:
     folder = store.at(summary.sweep_id)
-    files, written_s = folder.list_files(), folder.last_written_s()
+    files, written_s = folder.use()
     is_locked = any(name.startswith(f"{LOCKS}/") for name in files)
     return StoredSweep(
         sweep_id=summary.sweep_id,
@@ -104,24 +107,20 @@ def prune_store(
     Raises:
         LocationError: the store cannot be read or written.
     """
-    summaries = {
-        sweep_id: summary
-        for sweep_id, path in fetch_summaries(home, store).items()
-        if (summary := read_summary(path))
-    }
+    summaries = _summaries(home, store)
     _finish_interrupted(store, summaries, say)
     pruned = []
     for one in plan.doomed:
-        try:
-            _require_plan(store, one.sweep_id)
-        except (AckbenchError, InvalidLedger) as error:
-            say(f"kept: {one.sweep_id}: {error}")
+        summary = summaries.get(one.sweep_id)
+        why = _why_not_its(store, one.sweep_id)
+        if summary is None:
+            why = "another host writes its summary"
+        elif not why and one.sweep_id in pins_of_store(store):
+            why = "it was pinned meanwhile"
+        if summary is None or why:
+            say(f"kept: {one.sweep_id}: {why}")
             continue
-        if one.sweep_id in pins_of_store(store):
-            say(f"kept: {one.sweep_id}: it was pinned meanwhile")
-            continue
-        marked = summaries[one.sweep_id].model_copy(update={"pruned_s": time.time()})
-        write_summary(marked, store)
+        write_summary(summary.model_copy(update={"pruned_s": time.time()}), store)
         _delete(store.at(one.sweep_id))
         pruned.append(one.sweep_id)
         say(f"pruned sweep {one.sweep_id} in the store, {format_bytes(one.bytes)}")
@@ -134,26 +133,24 @@ def _finish_interrupted(
     for name in store.list_folders():
         is_pruned = name in summaries and summaries[name].pruned_s is not None
         if is_pruned and store.at(name).list_files():
-            try:
-                _require_plan(store, name)
-            except (AckbenchError, InvalidLedger) as error:
-                say(f"kept: {name}: {error}")
+            if why := _why_not_its(store, name):
+                say(f"kept: {name}: {why}")
                 continue
             _delete(store.at(name))
             say(f"removed the rest of {name} from the store")
 
 
-def _require_plan(store: Location, sweep_id: str) -> None:
-    """Check that a folder of a store is the sweep's.
-
-    Raises:
-        LocationError: it cannot be read.
-        AckbenchError: it has no plan, or that of another sweep.
-    """
-    content = store.at(sweep_id).read(PLAN)
-    if content is None:
-        raise LocationError(f"{store.at(sweep_id).uri} has no {PLAN}")
-    parse_plan(content, sweep_id).require_sweep(sweep_id)
+def _why_not_its(store: Location, sweep_id: str) -> str:
+    """Return why a folder of a store is not known to be the sweep's; empty: its plan says so."""
+    folder = store.at(sweep_id)
+    try:
+        content = folder.read(PLAN)
+        if content is None:
+            return f"{folder.uri} has no {PLAN}"
+        parse_plan(content, sweep_id).require_sweep(sweep_id)
+    except (AckbenchError, InvalidLedger) as error:
+        return str(error)
+    return ""
 
 
 def _delete(sweep: Location) -> None:
