@@ -84,11 +84,12 @@ def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
     with report_failure("plan"):
         require_version_of_scheduler()
         request = SweepRequest.of(form)
-        if resumed := _resume(request.sweep_id):
+        home, store = _home_and_store()
+        if resumed := _resume(home, store, request.sweep_id):
             return resumed
         source = request.source()
         from_form = not request.is_only(scheduled)
-        return _plan(source, replace(request.overrides(), from_form=from_form))
+        return _plan(home, store, source, replace(request.overrides(), from_form=from_form))
 
 
 def plan_experiment(experiment: str, overrides: Overrides) -> str:
@@ -106,22 +107,35 @@ def plan_experiment(experiment: str, overrides: Overrides) -> str:
     """
     begin_step("plan")
     with report_failure("plan"):
-        return _resume(None) or _plan(experiment, overrides)
+        home, store = _home_and_store()
+        return _resume(home, store, None) or _plan(home, store, experiment, overrides)
 
 
-def _resume(named: str | None) -> str | None:
-    """Let the missing trials of a sweep run, and return it; `None`: a new one is to be planned.
-
-    Args:
-        named: the sweep that the request names; `None`: the one that this DAG run has planned.
+def _home_and_store() -> tuple[Home, Location | None]:
+    """Return where sweeps are planned and published, once MLflow's server was asked.
 
     Raises:
         InputError: as `plan_sweep`.
     """
     from ackbench.experiments.orchestration.tracking.server_access import check_server
 
-    home, hosts, store = Home.from_environment(), task_hosts(), published.store_of_environment()
+    home = Home.from_environment()
     check_server(home, _LOG.warning)
+    return home, published.store_of_environment()
+
+
+def _resume(home: Home, store: Location | None, named: str | None) -> str | None:
+    """Let the missing trials of a sweep run, and return it; `None`: a new one is to be planned.
+
+    Args:
+        home: of the sweep.
+        store: of this host.
+        named: the sweep that the request names; `None`: the one that this DAG run has planned.
+
+    Raises:
+        InputError: as `plan_sweep`.
+    """
+    hosts = task_hosts()
     resumed = named or _planned_before(home, store)
     if not resumed:
         return None
@@ -133,7 +147,7 @@ def _resume(named: str | None) -> str | None:
     return hosts.name_of(run.sweep)
 
 
-def _plan(source: str, overrides: Overrides) -> str:
+def _plan(home: Home, store: Location | None, source: str, overrides: Overrides) -> str:
     """Plan a sweep of an experiment, and return it.
 
     Raises:
@@ -143,7 +157,7 @@ def _plan(source: str, overrides: Overrides) -> str:
     from ackbench.experiments.planning.catalog.loading import load_experiment
     from ackbench.experiments.planning.new_sweep import new_sweep
 
-    home, hosts, store = Home.from_environment(), task_hosts(), published.store_of_environment()
+    hosts = task_hosts()
     provide_references(references_in(load_experiment(source)))
     sweep = new_sweep(home, source, overrides, _LOG.info)
     run = SweepRun(sweep, home)
