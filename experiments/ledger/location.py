@@ -7,6 +7,7 @@ environment. A URI with credentials is refused, so every URI may be stored and p
 from __future__ import annotations
 
 import io
+import math
 import os
 import re
 import shutil
@@ -83,7 +84,8 @@ class FolderUse(NamedTuple):
     files: dict[str, int]
     """As of `Location.list_files`."""
     last_written_s: float
-    """By the clock of the store, seconds since the epoch, also of a hidden file; 0: none is."""
+    """By the clock of the store, seconds since the epoch, also of a hidden file; 0: none is;
+    infinite: the store does not say when one was."""
 
 
 @dataclass(frozen=True)
@@ -150,8 +152,9 @@ class Location:
             for name, info in names.items()
             if not any(not part or part.startswith(".") for part in name.split("/"))
         }
-        written_ns = max((info.mtime_ns for info in names.values()), default=0)
-        return FolderUse(files, written_ns / 1e9)
+        times_ns = (info.mtime_ns for info in names.values())
+        written_s = max((math.inf if ns is None else ns / 1e9 for ns in times_ns), default=0.0)
+        return FolderUse(files, written_s)
 
     def list_folders(self) -> tuple[str, ...]:
         """Return the names of the folders in this one, sorted.

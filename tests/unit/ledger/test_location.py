@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 from pathlib import Path
 
 import pyarrow as pa
@@ -208,6 +209,13 @@ def test_objects_whose_keys_are_no_relative_paths_are_left_out() -> None:
     """An object store accepts any key; a copy of a sweep must stay in its folder."""
     files = ObjectsOfAnyKey("b/s/a", "b/s//etc/passwd", "b/s/../x", "b/s/t/../../x", "b/s/t//x")
     assert Location("s3://b/s", files, "b/s").list_files() == {"a": 1}
+
+
+def test_a_folder_with_a_file_of_unknown_time_is_never_old() -> None:
+    """What was not provably left alone for a day must not be deleted."""
+    use = Location("s3://b/s", ObjectsOfAnyKey("b/s/a"), "b/s").use()
+    assert use.last_written_s == math.inf
+    assert Location("s3://b/s", ObjectsOfAnyKey(), "b/s").use().last_written_s == 0
 
 
 def test_a_file_of_a_file_system_appears_complete(tmp_path: Path) -> None:
