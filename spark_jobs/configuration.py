@@ -1,24 +1,22 @@
-"""Spark's configuration as the user gives it: the master, `--conf` and spark-defaults.conf.
+"""What a job runs with: its master and the user's settings, which replace the job's own.
 
-What the user sets replaces the job's own settings (`spark_jobs.session`). What cannot work is
-refused here, before a JVM starts: Spark itself would retry for minutes.
+What cannot work is refused here, before a JVM starts: Spark itself would retry for minutes.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-MASTER: Final = "spark.master"
+from ackbench.experiments.ledger.spark_settings import MASTER, SparkSetupError, default_settings
+
 PYTHON: Final = "spark.pyspark.python"
 """The Python of the executors; the variable PYSPARK_PYTHON is its other name."""
 GUIDE: Final = 'docs/running.md, "On your own Spark"'
@@ -34,12 +32,6 @@ _CONNECT_PORT: Final = 15002
 _TOKEN: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the variable's name
 """PySpark's variable with the token of a Connect server."""
 _OTHER_MASTER: Final = re.compile(r"yarn|k8s://.+|local-cluster\[.*\]")
-_PROPERTY: Final = re.compile(r"([^\s=:]+)\s*[=:\s]\s*(.*)")
-"""A line of spark-defaults.conf: `key value`, `key=value` or `key: value` (Java properties)."""
-
-
-class SparkSetupError(Exception):
-    """Spark cannot run the job as it is configured; one line, with what to check."""
 
 
 class SparkJobError(Exception):
@@ -70,54 +62,6 @@ class ContextRequest:
     def named_master(self) -> str | None:
         """The master that the user names anywhere; `None`: nowhere."""
         return self.master or self.user_settings.get(MASTER)
-
-
-def parse_settings(texts: Iterable[str]) -> dict[str, str]:
-    """Return the settings of repeated `--conf key=value`; of a repeated key, the last one.
-
-    Raises:
-        SparkSetupError: a text has another form, or the key is not one of Spark's.
-    """
-    settings = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not re.fullmatch(r"spark\.\S+", key):
-            raise SparkSetupError(
-                f"--conf {text}: give Spark's settings as key=value, where the key begins with "
-                "spark., such as spark.executor.memory=2g"
-            )
-        settings[key] = value
-    return settings
-
-
-def spark_home() -> Path:
-    """Return the folder of the Spark in use: SPARK_HOME, or that of the package pyspark.
-
-    Raises:
-        SparkSetupError: there is none.
-    """
-    named = os.environ.get("SPARK_HOME")
-    if named:
-        return Path(named)
-    package = find_spec("pyspark")  # an import takes 0.3 s
-    if package is None or package.origin is None:
-        raise SparkSetupError("the package pyspark is not installed")
-    return Path(package.origin).parent
-
-
-def default_settings() -> dict[str, str]:
-    """Return the user's spark-defaults.conf, of SPARK_CONF_DIR or `<Spark's folder>/conf`.
-
-    Spark reads the file by itself. The job needs to know which settings are the user's.
-    """
-    folder = os.environ.get("SPARK_CONF_DIR") or spark_home() / "conf"
-    try:
-        text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    lines = (line.strip() for line in text.splitlines())
-    found = (_PROPERTY.fullmatch(line) for line in lines if not line.startswith(("#", "!")))
-    return {match[1]: match[2] for match in found if match}
 
 
 def whole_seconds(name: str, setting: str | None, default_s: float) -> float:

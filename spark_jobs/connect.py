@@ -24,8 +24,9 @@ import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from ackbench.experiments.ledger.spark_settings import SparkSetupError
 from ackbench.spark_jobs.application import Application
-from ackbench.spark_jobs.configuration import ContextRequest, SparkSetupError, check_master
+from ackbench.spark_jobs.configuration import ContextRequest, check_master
 from ackbench.spark_jobs.distribution import (
     MeasuredTrials,
     merged_outcomes,

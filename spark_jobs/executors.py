@@ -18,13 +18,8 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from ackbench.spark_jobs.configuration import (
-    GUIDE,
-    SparkJobError,
-    SparkSetupError,
-    is_local,
-    whole_seconds,
-)
+from ackbench.experiments.ledger.spark_settings import SparkSetupError
+from ackbench.spark_jobs.configuration import GUIDE, SparkJobError, is_local, whole_seconds
 from ackbench.spark_jobs.driver import why_ended
 
 EXECUTOR_WAIT: Final = "spark.ackbench.executorWaitSeconds"

@@ -13,7 +13,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.spark_jobs.configuration import SparkSetupError, whole_seconds
+from ackbench.experiments.ledger.spark_settings import SparkSetupError
+from ackbench.spark_jobs.configuration import whole_seconds
 
 LIMIT_SETTING: Final = "spark.ackbench.stepLimitSeconds"
 """Spark's setting for the time limit of each step."""

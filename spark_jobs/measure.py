@@ -20,14 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.ledger.spark_settings import SparkSetupError, parse_settings
 from ackbench.spark_jobs.application import Application
-from ackbench.spark_jobs.configuration import (
-    ContextRequest,
-    SparkJobError,
-    SparkSetupError,
-    is_connect,
-    parse_settings,
-)
+from ackbench.spark_jobs.configuration import ContextRequest, SparkJobError, is_connect
 from ackbench.spark_jobs.io.ledgers import InvalidLedger, Ledgers, open_ledgers
 from ackbench.spark_jobs.io.writer import ResultsWriter, write_results
 from ackbench.spark_jobs.limits import LIMIT_SETTING, StepLimit, limited

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from ackbench.experiments.ledger.spark_settings import SparkSetupError
 from ackbench.experiments.ledger.terms import ACKED, REJECTED, UNKNOWN, Source
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Phases
-from ackbench.spark_jobs.configuration import ContextRequest, SparkSetupError
+from ackbench.spark_jobs.configuration import ContextRequest
 from ackbench.spark_jobs.measure import BAD_INPUT, error_line, measure
 from ackbench.spark_jobs.planted import (
     PlantedAttempt,

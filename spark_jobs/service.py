@@ -21,8 +21,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from ackbench.experiments.ledger.spark_settings import SparkSetupError, parse_settings
 from ackbench.spark_jobs.application import Application
-from ackbench.spark_jobs.configuration import SparkSetupError, parse_settings
 from ackbench.spark_jobs.measure import (
     add_spark_options,
     context_request,

@@ -23,16 +23,14 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
+from ackbench.experiments.ledger.spark_settings import MASTER, SparkSetupError, spark_home
 from ackbench.spark_jobs.application import Application
 from ackbench.spark_jobs.configuration import (
-    MASTER,
     PYTHON,
     ContextRequest,
-    SparkSetupError,
     check_deploy_mode,
     check_master,
     is_local,
-    spark_home,
     whole_seconds,
 )
 from ackbench.spark_jobs.distribution import MeasuredTrials, measure_trials

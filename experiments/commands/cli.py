@@ -411,7 +411,7 @@ def run(
     from ackbench.experiments.planning.expectations import parse_expected
     from ackbench.experiments.planning.overrides import Overrides
     from ackbench.experiments.results.comparing.gate import Gate
-    from ackbench.experiments.results.spark_job import configure_spark
+    from ackbench.experiments.sweep.spark_master import configure_spark
 
     configure_spark(master, settings)
     home = Home.from_environment()
@@ -886,7 +886,7 @@ def measure(sweep: str, skip_unfit: bool, master: str | None, settings: tuple[st
     SWEEP is as in `ackbench show`. At a URI the results are written there.
     """
     from ackbench.experiments.commands import show as command
-    from ackbench.experiments.results.spark_job import configure_spark
+    from ackbench.experiments.sweep.spark_master import configure_spark
 
     configure_spark(master, settings)
     return command.measure_again(Home.from_environment(), sweep, skip_unfit=skip_unfit)

@@ -1,8 +1,4 @@
-"""Runs the Spark job in a separate process, whose memory and output stay out of this one.
-
-`ACKBENCH_SPARK_MASTER` and `ACKBENCH_SPARK_CONF` (one `key=value` per line) name Spark's master and
-settings. As variables they also reach the tasks of a DAG.
-"""
+"""Runs the Spark job in a separate process, whose memory and output stay out of this one."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from typing import Any, Final
 
 from ackbench.experiments.messages.errors import LedgerError, SparkError
 from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.experiments.sweep.spark_master import MASTER_VARIABLE, named_master
+from ackbench.experiments.sweep.spark_master import spark_arguments
 from ackbench.infra.errors import HarnessError, InputError, MachineError
 from ackbench.infra.jvm.runtime import java_environment, spark_java_home
 from ackbench.infra.jvm.startup_cache import StartupCache, quote_java_options, spark_startup_cache
@@ -35,7 +31,6 @@ from ackbench.infra.process.log_tail import last_lines, read_from
 from ackbench.infra.process.processes import spawn_dying_with_parent
 from ackbench.infra.start import module_command
 
-SETTINGS_VARIABLE: Final = "ACKBENCH_SPARK_CONF"
 SERVICE_VARIABLE: Final = "ACKBENCH_MEASURING_SERVICE"
 """The folder of a running measuring service, for this process and its children."""
 _SOCKET: Final = "measure.sock"
@@ -61,28 +56,6 @@ _UNFIT_REMEDY: Final = "restore it from a copy, or leave the trial out with --sk
 _LAST_LINES: Final = 15
 _END_S: Final = 20.0
 """How long the job and its JVM may take to exit after SIGINT, seconds."""
-
-
-def configure_spark(master: str | None, settings: Sequence[str]) -> None:
-    """Set master and settings of all jobs that this process and its children start.
-
-    Args:
-        master: Spark's master; `None`: that of the environment or of Spark's configuration.
-        settings: Spark's settings as `key=value`; none: those of the environment.
-
-    Raises:
-        InputError: a setting has another form.
-    """
-    for setting in settings:
-        if not setting.startswith("spark.") or "=" not in setting or "\n" in setting:
-            raise InputError(
-                f"--conf {setting}: give a setting of Spark as key=value, such as "
-                "spark.executor.memory=2g"
-            )
-    if master:
-        os.environ[MASTER_VARIABLE] = master
-    if settings:
-        os.environ[SETTINGS_VARIABLE] = "\n".join(settings)
 
 
 def measure(sweep: SweepFolder, home: Home, *, skip_unfit: bool = False) -> None:
@@ -124,7 +97,7 @@ def measure_location(location: str, home: Home, name: str, *, skip_unfit: bool =
     _run(
         _job(
             "ackbench.spark_jobs.measure",
-            [location, *(["--skip-unfit"] if skip_unfit else []), *_spark_arguments()],
+            [location, *(["--skip-unfit"] if skip_unfit else []), *spark_arguments()],
             home,
             f"{name}/spark",
             _cache(home).options,
@@ -145,7 +118,7 @@ def measuring_service(home: Home) -> Iterator[None]:
         stack.enter_context(
             _job(
                 "ackbench.spark_jobs.service",
-                [f"--socket={listener.fileno()}", *_spark_arguments()],
+                [f"--socket={listener.fileno()}", *spark_arguments()],
                 home,
                 "service/spark",
                 _cache(home).options,
@@ -229,16 +202,6 @@ def ensure_spark_ready(
                 without_configuration,
             )
         )
-
-
-def _spark_arguments() -> list[str]:
-    """Return the job's arguments for the master and the settings that the environment names."""
-    master = named_master()
-    settings = os.environ.get(SETTINGS_VARIABLE, "").splitlines()
-    return [
-        *([f"--master={master}"] if master else []),
-        *(f"--conf={setting}" for setting in settings if setting),
-    ]
 
 
 def _cache(home: Home) -> StartupCache:

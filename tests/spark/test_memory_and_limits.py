@@ -32,7 +32,7 @@ from ackbench.experiments.results import spark_job
 from ackbench.experiments.results.rows import read_table
 from ackbench.experiments.results.spark_job import measure
 from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.experiments.sweep.spark_master import MASTER_VARIABLE
+from ackbench.experiments.sweep.spark_master import MASTER_VARIABLE, SETTINGS_VARIABLE
 from ackbench.infra.machine.home import Home
 from ackbench.infra.process.waiting import wait_until
 from ackbench.spark_jobs import distribution
@@ -50,7 +50,7 @@ def home(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Return the home of the commands, without settings of Spark."""
     monkeypatch.setenv("ACKBENCH_HOME", str(home.root))
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))  # of fake jobs
-    for variable in (MASTER_VARIABLE, spark_job.SETTINGS_VARIABLE):
+    for variable in (MASTER_VARIABLE, SETTINGS_VARIABLE):
         monkeypatch.setenv(variable, "")
     return home
 
@@ -94,7 +94,7 @@ def test_a_trial_with_millions_of_anomalies_is_measured_entire_and_in_units(
     assert [(row["kind"], row["records"]) for row in attribution.to_pylist()] == [("LOST", LOST)]
     assert read_table(sweep, "trials")["lost_low_records"].to_pylist() == [LOST]
     entire = {path.name: path.read_bytes() for path in sweep.results.iterdir()}
-    monkeypatch.setenv(spark_job.SETTINGS_VARIABLE, "spark.ackbench.unitRecords=1000000")
+    monkeypatch.setenv(SETTINGS_VARIABLE, "spark.ackbench.unitRecords=1000000")
     measure(sweep, home)
     assert {path.name: path.read_bytes() for path in sweep.results.iterdir()} == entire
 
@@ -215,5 +215,5 @@ def test_a_job_whose_jvm_does_not_answer_ends_and_the_next_one_measures(
     assert f" was not done after 10 s, its limit ({limit}): " in refused.output
     assert len(refused.output.splitlines()) == 1
     wait_until(lambda: not processes_of(home), awaiting="the end of all processes", timeout_s=30)
-    monkeypatch.setenv(spark_job.SETTINGS_VARIABLE, "")
+    monkeypatch.setenv(SETTINGS_VARIABLE, "")
     assert ackbench("measure", sweep.sweep_id).exit_code == 0

@@ -10,11 +10,18 @@ import yaml
 from support.builders.records import a_spec
 
 from ackbench.experiments.ledger.trial_manifest import Keys
+from ackbench.experiments.messages.errors import SparkError
 from ackbench.experiments.planning import new_sweep
 from ackbench.experiments.planning.capacity import largest_undivided, require_measurable
 from ackbench.experiments.planning.new_sweep import plan_new_sweep
 from ackbench.experiments.sweep.plan import Plan, TrialSpec, Workload
-from ackbench.experiments.sweep.spark_master import MASTER_VARIABLE, is_on_cluster, tasks_at_once
+from ackbench.experiments.sweep.spark_master import (
+    MASTER_VARIABLE,
+    SETTINGS_VARIABLE,
+    is_on_cluster,
+    named_master,
+    tasks_at_once,
+)
 from ackbench.infra.errors import MachineError
 from ackbench.infra.machine.home import Home
 from ackbench.infra.machine.resources import GIB, MachineResources
@@ -109,6 +116,40 @@ def test_the_master_says_how_many_tasks_run_at_once_and_where(
     assert is_on_cluster() is elsewhere
     if not elsewhere:
         assert tasks_at_once(8) == tasks
+
+
+def test_the_master_is_also_that_of_sparks_own_configuration(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A team that has one file for all of its jobs names it nowhere else; the nearest one wins."""
+    monkeypatch.delenv(MASTER_VARIABLE, raising=False)
+    monkeypatch.delenv(SETTINGS_VARIABLE, raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    (tmp_path / "spark-defaults.conf").write_text("spark.master spark://host:7077\n")
+    assert (named_master(), is_on_cluster()) == ("spark://host:7077", True)
+    monkeypatch.setenv(SETTINGS_VARIABLE, "spark.a=1\nspark.master=local[3]")
+    assert (named_master(), tasks_at_once(8)) == ("local[3]", 3)
+    monkeypatch.setenv(MASTER_VARIABLE, "yarn")
+    assert named_master() == "yarn"
+
+
+@pytest.mark.parametrize(
+    ("settings", "file", "message"),
+    [
+        ("spark", "", r"--conf spark: give Spark's settings as key=value"),
+        ("", "\xff", r"/spark-defaults\.conf cannot be read: it is no text"),
+    ],
+)
+def test_a_configuration_that_cannot_be_read_is_one_line_at_planning(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: str, file: str, message: str
+) -> None:
+    """The job would say it after the last trial."""
+    monkeypatch.delenv(MASTER_VARIABLE, raising=False)
+    monkeypatch.setenv(SETTINGS_VARIABLE, settings)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    (tmp_path / "spark-defaults.conf").write_bytes(file.encode("latin-1"))
+    with pytest.raises(SparkError, match=message):
+        is_on_cluster()
 
 
 def test_on_another_master_the_memory_of_a_task_is_a_remark(

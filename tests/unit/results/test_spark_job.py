@@ -15,7 +15,11 @@ from support.builders.sweep_folders import plant_sweep
 from support.command_line import ackbench
 
 from ackbench.experiments.results import spark_job
-from ackbench.experiments.sweep.spark_master import MASTER_VARIABLE
+from ackbench.experiments.sweep.spark_master import (
+    MASTER_VARIABLE,
+    SETTINGS_VARIABLE,
+    spark_arguments,
+)
 from ackbench.infra.errors import WaitTimeout
 from ackbench.infra.machine.home import Home
 from ackbench.infra.process.waiting import wait_until
@@ -101,7 +105,7 @@ def test_master_and_settings_of_the_command_line_reach_the_job(
 ) -> None:
     """The job's own line is the command's error: one line, exit code 2, no results."""
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
-    for variable in (MASTER_VARIABLE, spark_job.SETTINGS_VARIABLE):
+    for variable in (MASTER_VARIABLE, SETTINGS_VARIABLE):
         monkeypatch.setenv(variable, "")  # restored after the test
     sweep = plant_sweep(Home(tmp_path), PlantedTrial("000-planted", [PlantedAttempt(0, 0)]))
     command = ("measure", sweep.sweep_id, "--master", "mesos://host", "--conf", "spark.a=1")
@@ -111,7 +115,7 @@ def test_master_and_settings_of_the_command_line_reach_the_job(
     assert len(refused.output.splitlines()) == 1
     assert not sweep.results.exists()
     assert os.environ[MASTER_VARIABLE] == "mesos://host"  # as a DAG's tasks inherit it
-    assert spark_job._spark_arguments() == ["--master=mesos://host", "--conf=spark.a=1"]
+    assert spark_arguments() == ["--master=mesos://host", "--conf=spark.a=1"]
 
 
 @pytest.mark.parametrize("setting", ["spark.a", "executor.memory=2g"])
@@ -122,4 +126,6 @@ def test_a_setting_of_another_form_is_refused_before_anything_starts(
     """The message has the setting and an example."""
     refused = ackbench(*command, "--conf", setting)
     assert refused.exit_code == 2
-    assert refused.output.startswith(f"ackbench: --conf {setting}: give a setting of Spark")
+    assert refused.output.startswith(
+        f"ackbench: --conf {setting}: give Spark's settings as key=value"
+    )

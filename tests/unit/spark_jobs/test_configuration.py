@@ -5,14 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from ackbench.experiments.ledger.spark_settings import (
+    SparkSetupError,
+    default_settings,
+    parse_settings,
+)
 from ackbench.spark_jobs.configuration import (
     ContextRequest,
-    SparkSetupError,
     check_deploy_mode,
     check_master,
-    default_settings,
     is_local,
-    parse_settings,
     whole_seconds,
 )
 from ackbench.spark_jobs.session import driver_settings, driver_variables

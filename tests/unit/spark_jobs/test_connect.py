@@ -6,8 +6,9 @@ import pyspark
 import pytest
 from pyspark.errors import PySparkException
 
+from ackbench.experiments.ledger.spark_settings import SparkSetupError
 from ackbench.spark_jobs import connect
-from ackbench.spark_jobs.configuration import SparkJobError, SparkSetupError
+from ackbench.spark_jobs.configuration import SparkJobError
 from ackbench.spark_jobs.connect import why_incompatible
 
 

@@ -7,8 +7,8 @@ import threading
 import pytest
 from support.golden_files import Says
 
+from ackbench.experiments.ledger.spark_settings import SparkSetupError
 from ackbench.infra.machine.home import REPOSITORY
-from ackbench.spark_jobs.configuration import SparkSetupError
 from ackbench.spark_jobs.limits import StepLimit, limited
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import psutil
 import pytest
 
+from ackbench.experiments.ledger.spark_settings import SparkSetupError
 from ackbench.infra.process.waiting import wait_until
 from ackbench.spark_jobs import rehearse, session
-from ackbench.spark_jobs.configuration import ContextRequest, SparkSetupError
+from ackbench.spark_jobs.configuration import ContextRequest
 from ackbench.spark_jobs.limits import StepLimit
 from ackbench.spark_jobs.session import spark_context
 
