@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from collections.abc import Collection
@@ -34,6 +35,7 @@ RESOURCES = {
 }
 LOAD = {"rate_records_per_s": 500, "duration_s": 1.5}
 _LIST_TIMEOUT_S = 10.0
+_LOG = logging.getLogger(__name__)
 
 
 def documented_permissions() -> list[tuple[str, str, str]]:
@@ -75,7 +77,10 @@ def run_all(
 
 
 def run_file(home: Home, file: Path) -> SweepFolder:
-    """Plan the sweep of a file and run its trials; return its folder."""
+    """Plan the sweep of a file and run its trials; return its folder.
+
+    What may be left in the cluster is in the log.
+    """
     sweep = new_sweep(home, str(file))
     try:
         for trial in sweep.plan().trials:
@@ -85,7 +90,8 @@ def run_file(home: Home, file: Path) -> SweepFolder:
             finally:
                 destroy_after_use(home, trial, cluster)
     finally:
-        destroy_all(home, sweep.sweep_id)
+        if left := destroy_all(home, sweep.sweep_id):
+            _LOG.warning("%s", left)
     return sweep
 
 
