@@ -39,28 +39,25 @@ def parse_settings(texts: Iterable[str]) -> dict[str, str]:
     return settings
 
 
-def spark_home() -> Path:
-    """Return the folder of the Spark in use: SPARK_HOME, or that of the package pyspark.
-
-    Raises:
-        SparkSetupError: there is none.
-    """
+def spark_home() -> Path | None:
+    """Return the folder of the Spark in use: SPARK_HOME, or that of the package pyspark."""
     named = os.environ.get("SPARK_HOME")
     if named:
         return Path(named)
     package = find_spec("pyspark")  # an import takes 0.3 s
-    if package is None or package.origin is None:
-        raise SparkSetupError("the package pyspark is not installed")
-    return Path(package.origin).parent
+    return Path(package.origin).parent if package and package.origin else None
 
 
 def default_settings() -> dict[str, str]:
     """Return the user's spark-defaults.conf, of SPARK_CONF_DIR or `<Spark's folder>/conf`.
 
     Raises:
-        SparkSetupError: there is no Spark, or the file cannot be read.
+        SparkSetupError: the file cannot be read.
     """
-    folder = os.environ.get("SPARK_CONF_DIR") or spark_home() / "conf"
+    home = spark_home()
+    folder = os.environ.get("SPARK_CONF_DIR") or (home and home / "conf")
+    if not folder:
+        return {}
     try:
         text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
