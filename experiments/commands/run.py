@@ -13,9 +13,9 @@ from typing import Final
 from ackbench.experiments.commands.catalog import print_plan
 from ackbench.experiments.commands.progress_display import progress_display
 from ackbench.experiments.commands.run_process import (
-    Interrupts,
     RunOutcome,
     RunProcess,
+    counted_interrupts,
     runner_command,
 )
 from ackbench.experiments.commands.run_until import RepeatLimits, RepeatUntil
@@ -332,7 +332,11 @@ def run_in_child(
 
     plan, log = sweep.plan(), log_of(home, sweep)
     progress = ProgressReader(sweep, plan)
-    with _held_home(home, sweep) as held, Interrupts() as interrupts, progress_display() as display:
+    with (
+        _held_home(home, sweep) as held,
+        counted_interrupts() as interrupts,
+        progress_display() as display,
+    ):
         display.print_line(_announcement(sweep, plan))
         with live_page(home, sweep, live, display.print_line) as check_page:
             run = RunProcess(runner_command(sweep.sweep_id), airflow_environment(home), log)

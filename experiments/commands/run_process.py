@@ -11,53 +11,48 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from ackbench.infra.machine.home import REPOSITORY
+from ackbench.infra.process.interrupts import handled_by
 from ackbench.infra.process.processes import ProcessIdentity, spawn_dying_with_parent
 from ackbench.infra.process.waiting import wait_until
 from ackbench.infra.start import module_command
 
-INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 POLL_INTERVAL_S: Final = 0.2
 TEARDOWN_S: Final = 90.0
 """How long an interrupted run may take to destroy its cluster before it is killed."""
 
 
+@dataclass
 class Interrupts:
-    """Count SIGINT, SIGTERM and SIGHUP between entering and leaving the context.
+    """The signals since the context began; the loop that follows the run acts on them."""
 
-    The signals are only counted; the loop that follows the run acts on them.
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.first: signal.Signals | None = None
-        self._before: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> Self:
-        """Install the counting handlers."""
-        self._before = {number: signal.signal(number, self._count) for number in INTERRUPTS}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Restore the handlers that were there before."""
-        for number, before in self._before.items():
-            signal.signal(number, before)
+    count: int = 0
+    first: signal.Signals | None = None
 
     @property
     def exit_code(self) -> int:
         """128 + the number of the first signal, as shells report it."""
         return 128 + (self.first or 0)
 
-    def _count(self, number: int, _frame: FrameType | None) -> None:
+    def note(self, number: int, _frame: FrameType | None) -> None:
+        """Count one."""
         self.first = self.first or signal.Signals(number)
         self.count += 1
+
+
+@contextmanager
+def counted_interrupts() -> Iterator[Interrupts]:
+    """Count SIGINT, SIGTERM and SIGHUP within the context; they do nothing else."""
+    interrupts = Interrupts()
+    with handled_by(interrupts.note):
+        yield interrupts
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +29,7 @@ from ackbench.experiments.sweep.published import finished_sweep
 from ackbench.infra.errors import HarnessError, InputError
 from ackbench.infra.machine.home import Home
 from ackbench.infra.machine.scratch import SELFTEST, scratch_folder
+from ackbench.infra.process.interrupts import handled_by
 from ackbench.infra.process.load_lock import hold_machine_lock_for_command
 
 MIN_UNDISTURBED_RECORDS: Final = 100 * RECORDS
@@ -55,7 +55,7 @@ def selftest(home: Home, named: str | None, seed: int) -> int:
     echo(f"{trial}: {records:,} records, {usable:,} of them undisturbed")
     try:
         with (
-            _signals_as_interrupts(),
+            handled_by(signal.default_int_handler),  # SIGTERM cleans up as Ctrl-C does
             hold_machine_lock_for_command(home, f"selftest {sweep.sweep_id}", echo_error),
             scratch_folder(home.cache, SELFTEST) as folder,
         ):
@@ -121,20 +121,6 @@ def _records(sweep: SweepFolder) -> Sequence[TrialManifest]:
         raise InputError(
             f"a trial below {sweep.root / 'trials'} cannot be read: {error}"
         ) from error
-
-
-@contextmanager
-def _signals_as_interrupts() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP clean up as Ctrl-C does."""
-    handlers = {
-        number: signal.signal(number, signal.default_int_handler)
-        for number in (signal.SIGTERM, signal.SIGHUP)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
 
 
 def _print(results: Sequence[CheckResult]) -> None:

@@ -8,11 +8,10 @@ interrupt the current trial; no other step starts except `destroy`.
 from __future__ import annotations
 
 import logging
-import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -23,9 +22,9 @@ from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.progress import report_queued
 from ackbench.infra.errors import AckbenchError, says_all
 from ackbench.infra.machine.home import Home, keep_files_private
+from ackbench.infra.process.interrupts import handled_by
 from ackbench.infra.process.load_lock import COMMAND_MAX_WAIT_S, hold_machine_lock
 
-_INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -40,7 +39,7 @@ def main(arguments: list[str]) -> int:
     waiting, complete = partial(report_queued, sweep), False
     try:
         with (
-            interrupt_on_signals(),
+            handled_by(step_context.interrupt),
             hold_machine_lock(home, sweep.sweep_id, waiting, COMMAND_MAX_WAIT_S),
         ):
             complete = run_steps(sweep.sweep_id)
@@ -112,17 +111,6 @@ def _succeeds(step: Callable[..., object], *arguments: Any) -> bool:
         _LOG.error("%s", error, exc_info=None if says_all(error) else error)
         return False
     return True
-
-
-@contextmanager
-def interrupt_on_signals() -> Iterator[None]:
-    """Let SIGINT, SIGTERM and SIGHUP interrupt the current step."""
-    before = {number: signal.signal(number, step_context.interrupt) for number in _INTERRUPTS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def log_to_output() -> None:

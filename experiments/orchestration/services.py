@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +31,7 @@ from ackbench.infra.errors import HarnessError, MachineError
 from ackbench.infra.machine.files import is_locked, try_lock
 from ackbench.infra.machine.home import HeldHome, Home, HomeMoved
 from ackbench.infra.machine.loopback import LOOPBACK, SERVED_HOSTS, require_free_port
+from ackbench.infra.process.interrupts import handled_by
 from ackbench.infra.process.log_tail import last_lines
 from ackbench.infra.process.processes import ProcessIdentity, spawn_dying_with_parent
 from ackbench.infra.process.sessions import (
@@ -398,15 +398,8 @@ def _stop_on_signals() -> Iterator[_StopRequest]:
     def request(_number: int, _frame: FrameType | None) -> None:
         stop.requested = True
 
-    before = {
-        number: signal.signal(number, request)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
-    try:
+    with handled_by(request):
         yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 _Processes = Mapping[str, "subprocess.Popen[Any]"]

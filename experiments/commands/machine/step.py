@@ -38,6 +38,7 @@ from ackbench.infra.airflow.environment import process_variables
 from ackbench.infra.errors import HarnessError, InputError
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home, keep_files_private
+from ackbench.infra.process.interrupts import handled_by
 
 NOTHING_TO_RUN: Final = 99
 """The exit code of a trial's step that has run none, as Airflow's BashOperator skips a task."""
@@ -95,7 +96,7 @@ def step(name: str, request: StepRequest, as_json: Path | None) -> int:
     if name != "plan":
         name_own_run(_SCHEDULER, request.given)
     try:
-        with runner.interrupt_on_signals(), _limit(name, request.given):
+        with handled_by(step_context.interrupt), _limit(name, request.given):
             handed_on = run(request)
     except StepTimeout as error:
         raise HarnessError(str(error)) from error
@@ -118,13 +119,12 @@ def _limit(name: str, sweep: str) -> Iterator[None]:
     def end(*_: object) -> None:
         raise StepTimeout(f"{name}: it took longer than its limit of {limit_s:,.0f} s")
 
-    before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, limit_s or 0)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with handled_by(end, [signal.SIGALRM]):
+        signal.setitimer(signal.ITIMER_REAL, limit_s or 0)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _step_named(name: str, request: StepRequest) -> Callable[[StepRequest], Any]:
