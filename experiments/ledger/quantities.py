@@ -57,6 +57,10 @@ class Quantity:
     source: QuantitySource = QuantitySource.TRIALS
     counts_itself: bool = False
     """`True` if the name says what is counted, so that no unit follows it: `duplicates`."""
+    head: str = ""
+    """What pages call it, beside other counts; empty: they do not list it."""
+    null_is_unknown: bool = False
+    """`True` if there was something to count where it is null."""
 
 
 @dataclass(frozen=True)
@@ -70,21 +74,44 @@ class Group:
 class TransactionCounts(Frozen):
     """Outcomes of the producers' transactions, and what `read_committed` consumers can see."""
 
-    committed: Annotated[int, Quantity(QuantityUnit.TRANSACTIONS, "transactions that committed")]
+    committed: Annotated[
+        int,
+        Quantity(
+            QuantityUnit.TRANSACTIONS, "transactions that committed", head="transactions committed"
+        ),
+    ]
     aborted: Annotated[
         int,
         Quantity(
             QuantityUnit.TRANSACTIONS,
             "transactions that certainly did not commit: aborted, fenced, or abandoned by their "
             "producer",
+            head="transactions aborted",
         ),
     ]
-    unknown: Annotated[int, Quantity(QuantityUnit.TRANSACTIONS, "transactions of unknown outcome")]
+    unknown: Annotated[
+        int,
+        Quantity(
+            QuantityUnit.TRANSACTIONS,
+            "transactions of unknown outcome",
+            head="transactions unknown",
+        ),
+    ]
     torn: Annotated[
-        int, Quantity(QuantityUnit.TRANSACTIONS, "transactions that are partly visible")
+        int,
+        Quantity(
+            QuantityUnit.TRANSACTIONS,
+            "transactions that are partly visible",
+            head="transactions partly visible",
+        ),
     ]
     aborted_visible: Annotated[
-        int, Quantity(QuantityUnit.RECORDS, "visible records of transactions that did not commit")
+        int,
+        Quantity(
+            QuantityUnit.RECORDS,
+            "visible records of transactions that did not commit",
+            head="aborted but visible",
+        ),
     ]
 
     @property
@@ -96,13 +123,16 @@ class TransactionCounts(Frozen):
 class CopyCounts(Frozen):
     """Records on their way from the log to the copiers' output, where a copied one is visible."""
 
-    copied: Annotated[int, Quantity(QuantityUnit.RECORDS, "records that the output topic has")]
+    copied: Annotated[
+        int, Quantity(QuantityUnit.RECORDS, "records that the output topic has", head="copied")
+    ]
     missed: Annotated[
         int,
         Quantity(
             QuantityUnit.RECORDS,
             "records committed past and not copied, without an acknowledged copy: the application "
             "missed them",
+            head="missed by the copiers",
         ),
     ]
     output_lost: Annotated[
@@ -111,6 +141,7 @@ class CopyCounts(Frozen):
             QuantityUnit.RECORDS,
             "records whose copy was acknowledged or committed, and is not in the output: Kafka "
             "lost it",
+            head="lost from the output",
         ),
     ]
     repeated: Annotated[
@@ -118,6 +149,7 @@ class CopyCounts(Frozen):
         Quantity(
             QuantityUnit.COPIES,
             "copies in excess of the number of times that the log contains the record",
+            head="copied more than once",
         ),
     ]
     hidden: Annotated[
@@ -125,6 +157,7 @@ class CopyCounts(Frozen):
         Quantity(
             QuantityUnit.COPIES,
             "copies that are not visible, because their transaction did not commit",
+            head="copies not visible",
         ),
     ]
 
@@ -156,17 +189,19 @@ class CellQuantities(Frozen, Generic[Number]):
         return {_FORMER_NAMES.get(name, name): value for name, value in values.items()}
 
     attempted: Annotated[
-        int | None, Quantity(QuantityUnit.RECORDS, "records that the producers attempted")
+        int | None,
+        Quantity(QuantityUnit.RECORDS, "records that the producers attempted", head="attempted"),
     ] = None
     acked: Annotated[
-        int | None, Quantity(QuantityUnit.RECORDS, "records that were acknowledged")
+        int | None, Quantity(QuantityUnit.RECORDS, "records that were acknowledged", head="acked")
     ] = None
     rejected: Annotated[
-        int | None, Quantity(QuantityUnit.RECORDS, "records that failed for certain")
+        int | None,
+        Quantity(QuantityUnit.RECORDS, "records that failed for certain", head="rejected"),
     ] = None
-    unknown: Annotated[int | None, Quantity(QuantityUnit.RECORDS, "records of unknown outcome")] = (
-        None
-    )
+    unknown: Annotated[
+        int | None, Quantity(QuantityUnit.RECORDS, "records of unknown outcome", head="unknown")
+    ] = None
     aborted: Annotated[
         int | None, Quantity(QuantityUnit.RECORDS, "records of transactions that did not commit")
     ] = None
@@ -176,12 +211,16 @@ class CellQuantities(Frozen, Generic[Number]):
             QuantityUnit.RECORDS,
             "acknowledged records that the log does not have; the upper bound adds absent ones of "
             "unknown outcome, any of which may have been acknowledged",
+            head="lost",
         ),
     ] = None
     duplicates: Annotated[
         int | None,
         Quantity(
-            QuantityUnit.COPIES, "copies in the log after each record's first", counts_itself=True
+            QuantityUnit.COPIES,
+            "copies in the log after each record's first",
+            counts_itself=True,
+            head="duplicates",
         ),
     ] = None
     duplicated: Annotated[
@@ -193,6 +232,7 @@ class CellQuantities(Frozen, Generic[Number]):
             QuantityUnit.RECORDS,
             "records whose first copy is behind one that the same producer sent later to the same "
             "partition",
+            head="reordered",
         ),
     ] = None
     log_records: Annotated[
@@ -200,10 +240,14 @@ class CellQuantities(Frozen, Generic[Number]):
         Quantity(QuantityUnit.RECORDS, "rows of the log that are visible to `read_committed`"),
     ] = None
     phantom_copies: Annotated[
-        int | None, Quantity(QuantityUnit.COPIES, "rows of the log that this trial did not send")
+        int | None,
+        Quantity(
+            QuantityUnit.COPIES, "rows of the log that this trial did not send", head="phantom"
+        ),
     ] = None
     corrupt_copies: Annotated[
-        int | None, Quantity(QuantityUnit.COPIES, "rows of the log with a wrong checksum")
+        int | None,
+        Quantity(QuantityUnit.COPIES, "rows of the log with a wrong checksum", head="corrupt"),
     ] = None
     hidden_copies: Annotated[
         int | None,
@@ -218,6 +262,8 @@ class CellQuantities(Frozen, Generic[Number]):
             QuantityUnit.RECORDS,
             "records of the log that the concurrent consumer did not receive",
             "it did not reach the end, or it is unknown whether it did",
+            head="missed by the consumer",
+            null_is_unknown=True,
         ),
     ] = None
     redelivered: Annotated[
@@ -226,6 +272,7 @@ class CellQuantities(Frozen, Generic[Number]):
             QuantityUnit.READS,
             "reads of an offset that the concurrent consumer had read before",
             "there was no consumer",
+            head="redelivered",
         ),
     ] = None
     lost_reads: Annotated[
@@ -235,6 +282,7 @@ class CellQuantities(Frozen, Generic[Number]):
             "records that a consumer received and that the log does not have at that partition and "
             "offset",
             "no consumer received a record that can be judged",
+            head="received, then lost",
         ),
     ] = None
     conflicting_reads: Annotated[
@@ -244,6 +292,7 @@ class CellQuantities(Frozen, Generic[Number]):
             "records that were received at an offset where another one was received too, except "
             "the log's",
             "no offset was received twice",
+            head="received in conflict",
         ),
     ] = None
     compacted: Annotated[
@@ -252,6 +301,7 @@ class CellQuantities(Frozen, Generic[Number]):
             QuantityUnit.RECORDS,
             "acknowledged records that a later one of their key replaced",
             "the topic is not compacted",
+            head="compacted",
         ),
     ] = None
     lost_values: Annotated[
@@ -261,6 +311,7 @@ class CellQuantities(Frozen, Generic[Number]):
             "acknowledged records that are absent without a later one of their key",
             "the topic is not compacted",
             counts_itself=True,
+            head="last values lost",
         ),
     ] = None
     group_missed: Annotated[
@@ -269,6 +320,7 @@ class CellQuantities(Frozen, Generic[Number]):
             QuantityUnit.RECORDS,
             "records that the consumer group committed past and no member processed",
             "there was no group",
+            head="missed by the group",
         ),
     ] = None
     group_redelivered: Annotated[
@@ -277,6 +329,7 @@ class CellQuantities(Frozen, Generic[Number]):
             QuantityUnit.READS,
             "how often members of the group processed a record again",
             "there was no group",
+            head="reprocessed by the group",
         ),
     ] = None
     group_processing_gap_ms: Annotated[

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
-from ackbench.experiments.ledger.quantities import CopyCounts, TransactionCounts
 from ackbench.experiments.ledger.result_terms import ANOMALY_ROWS
 from ackbench.experiments.messages.phrases import format_list, plural
+from ackbench.experiments.pages.report.counts import NOT_APPLICABLE, listed_text
 from ackbench.experiments.pages.report.data import ReportData
 from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.formats.tables import cell_status
@@ -16,7 +15,7 @@ from ackbench.experiments.results.models import CellResult
 from ackbench.experiments.results.wording import (
     ROLE_NAMES,
     UNKNOWN_SIGN,
-    bounds_text,
+    UNKNOWN_TEXT,
     count_text,
     estimate_text,
     milliseconds_text,
@@ -178,50 +177,22 @@ def _record_names(judgement: Judgement) -> str:
     return "; ".join(names)
 
 
-_TRANSACTION_HEADS: Final = {
-    "committed": "transactions committed",
-    "aborted": "transactions aborted",
-    "unknown": "transactions unknown",
-    "torn": "transactions partly visible",
-    "aborted_visible": "aborted but visible",
-}
-_COPY_HEADS: Final = {
-    "copied": "copied",
-    "missed": "missed by the copiers",
-    "output_lost": "lost from the output",
-    "repeated": "copied more than once",
-    "hidden": "copies not visible",
-}
-
-
 def _figures(data: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
     """Yield head and value of each figure of a cell; counts are sums over its judged trials."""
-    all_cells = data.results.cells
-    fates = [trial.fates for trial in judged_trials(data.results, cell) if trial.fates]
+    trials = judged_trials(data.results, cell)
+    fates = [trial.fates for trial in trials if trial.fates]
     yield "trials", str(cell.sealed_trials)
-    yield "acked", count_text(cell.acked)
-    yield "lost", bounds_text(cell.lost)
-    yield "duplicates", count_text(cell.duplicates)
-    yield "reordered", count_text(cell.reordered)
-    yield "missed", count_text(cell.missed)
-    yield "redelivered", count_text(cell.redelivered)
-    yield "received, then lost", count_text(cell.lost_reads)
-    for guarantee in data.guarantees:
-        for head, value in guarantee.words.figures:
-            yield head, count_text(getattr(cell, value))
-    if any(one.copies for one in all_cells):
-        yield from _counts(_COPY_HEADS, cell.copies)
-    yield "unknown", count_text(cell.unknown)
-    if any(one.transactions for one in all_cells):
-        yield from _counts(_TRANSACTION_HEADS, cell.transactions)
+    for place in data.counts:
+        yield place.quantity.head, listed_text(place, cell, trials)
     rejected_present = sum(fate.rejected_present for fate in fates) if fates else None
     yield "rejected but in the log", count_text(rejected_present)
     overloaded = cell.overloaded_trials
     yield "ack p99", time_text(estimate_text(cell.ack_p99_ms), overloaded=overloaded)
     yield "outage", time_text(estimate_text(cell.outage_ms), overloaded=overloaded)
-    if any(one.group_processing_gap_ms for one in all_cells):
+    if any(one.group_processing_gap_ms for one in data.results.cells):
         gap = cell.group_processing_gap_ms
-        text = "none" if gap is None else milliseconds_text(gap.median)
+        none = NOT_APPLICABLE if trials else UNKNOWN_TEXT
+        text = none if gap is None else milliseconds_text(gap.median)
         yield "group gap", time_text(text, overloaded=overloaded and gap)
 
 
@@ -235,11 +206,3 @@ def partitions_note(cells: Sequence[CellResult]) -> str | None:
         "partition that waited longest, so with more partitions it is a maximum over more of them; "
         "a latency is that of the records of all partitions together, the slowest included."
     )
-
-
-def _counts(
-    heads: Mapping[str, str], counts: CopyCounts | TransactionCounts | None
-) -> Iterator[tuple[str, str]]:
-    """Yield the counts that only some cells of the sweep have."""
-    for name, head in heads.items():
-        yield head, "none" if counts is None else count_text(getattr(counts, name))

@@ -18,10 +18,12 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from ackbench.experiments.ledger.digests import require_regular_file
+from ackbench.experiments.ledger.quantities import Place
 from ackbench.experiments.ledger.result_tables import HISTOGRAM
 from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.messages.errors import LedgerError
+from ackbench.experiments.pages.report.counts import listed_counts
 from ackbench.experiments.results.cells import cell_key
 from ackbench.experiments.results.lessons.finding import Finding
 from ackbench.experiments.results.lessons.of_sweep import finding_of
@@ -126,6 +128,11 @@ class ReportData:
         """The guarantees that the page shows; conditional ones only if a cell has them."""
         judged = {clause.guarantee for cell in self.results.cells for clause in cell.clauses}
         return tuple(one for one in GUARANTEES if one.applies is None or one in judged)
+
+    @cached_property
+    def counts(self) -> tuple[Place, ...]:
+        """The counts that the page lists of trials and cells."""
+        return listed_counts(self.results.trials)
 
     def histogram_of(self, trial_id: str, measure: str, phase: str) -> pa.Table:
         """Return a trial's histogram of a measure in a phase, of the schema `HISTOGRAM`."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from ackbench.experiments.ledger.quantities import Place
 from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, TrialManifest
 from ackbench.experiments.messages.phrases import format_count, one_line
+from ackbench.experiments.pages.report.counts import NOT_APPLICABLE, listed_text
 from ackbench.experiments.pages.report.data import ReportData
 from ackbench.experiments.pages.report.timelines import timeline_chart
 from ackbench.experiments.results.attribution import attribution_sentences, cause_summaries
@@ -21,6 +24,14 @@ from ackbench.experiments.results.wording import (
     milliseconds_text,
 )
 from ackbench.experiments.sweep.cell_names import cell_name
+
+_FATES: Final = {
+    "rejected_present": "rejected but in the log",
+    "unknown_present": "unknown but in the log",
+    "unknown_absent": "unknown and not in the log",
+}
+"""Fates (`experiments.results.models.Fates`) that no count names."""
+_SHORT: Final = ("0", UNKNOWN_TEXT, NOT_APPLICABLE)
 
 
 @dataclass(frozen=True)
@@ -129,7 +140,7 @@ def _trial_view(data: ReportData, trial_id: str, result: TrialResult | None) -> 
         stalled=bool(result and result.stalls),
         reason=one_line(result.reason or "") if result else "",
         evidence=result.fault.evidence if result else (),
-        facts=tuple(_facts(result)) if result and result.attempted is not None else (),
+        facts=tuple(_facts(data.counts, result)) if result and result.attempted is not None else (),
         timeline=timeline,
         caption=caption,
         causes=tuple(attribution_sentences(data.attribution.get(trial_id, ()))),
@@ -162,61 +173,22 @@ def trial_caption(result: TrialResult | None) -> str:
     return caption
 
 
-def _facts(result: TrialResult) -> Iterator[tuple[str, str]]:
+def _facts(counts: Sequence[Place], result: TrialResult) -> Iterator[tuple[str, str]]:
     """Yield name and value of what was counted.
 
-    Anomalies that did not occur, or are unknown, are listed by name in one entry each.
+    Counts that are 0, or unknown, are listed by name in one entry each.
     """
-    for name in ("attempted", "acked", "rejected", "unknown"):
-        yield name, count_text(getattr(result, name))
+    texts = {one.quantity.head: listed_text(one, result, [result]) for one in counts}
+    if result.fates:
+        texts |= {name: count_text(getattr(result.fates, fate)) for fate, name in _FATES.items()}
+    yield from ((name, text) for name, text in texts.items() if text not in _SHORT)
     ack = result.latency_ms.ack
     yield "ack p99", milliseconds_text(ack.p99) if ack else UNKNOWN_TEXT
     yield "consumer's outage", milliseconds_text(result.consumer_unavailable_ms)
-    if result.transactions:
-        counts = result.transactions
-        yield (
-            "transactions",
-            (
-                f"{counts.committed:,} committed, {counts.aborted:,} not committed, "
-                f"{counts.unknown:,} unknown"
-            ),
-        )
     yield "load generator's lateness p99", milliseconds_text(result.lateness_p99_ms)
     yield "producers stalled by the harness", milliseconds_text(result.producer_stalled_ms)
     yield "consumer stalled by the harness", milliseconds_text(result.consumer_stalled_ms)
-    anomalies = _anomaly_counts(result)
-    for name, count in anomalies.items():
-        if count:
-            yield name, count_text(count)
-    for heading, value in (("none", 0), (UNKNOWN_TEXT, None)):
-        names = [name for name, count in anomalies.items() if count == value]
+    for heading, value in (("none", "0"), (UNKNOWN_TEXT, UNKNOWN_TEXT)):
+        names = [name for name, text in texts.items() if text == value]
         if names:
-            yield heading, ", ".join(names)
-
-
-def _anomaly_counts(result: TrialResult) -> dict[str, int | None]:
-    """Return the number of records with each anomaly; None: unknown."""
-    fates, copies, transactions = result.fates, result.copies, result.transactions
-    counts = {
-        "reordered": result.reordered,
-        "missed by the consumer": result.missed,
-        "redelivered": result.redelivered,
-        "received, then lost": result.lost_reads,
-        "received in conflict": result.conflicting_reads,
-        "missed by the group": result.group_missed,
-        "reprocessed by the group": result.group_redelivered,
-        "rejected but in the log": fates.rejected_present if fates else None,
-        "unknown but in the log": fates.unknown_present if fates else None,
-        "unknown and not in the log": fates.unknown_absent if fates else None,
-    }
-    if copies:
-        counts["lost from the output"] = copies.output_lost
-        counts["copies not visible"] = copies.hidden
-    if transactions:
-        counts["transactions partly visible"] = transactions.torn
-        counts["aborted but visible"] = transactions.aborted_visible
-    if result.lost_values is not None:
-        counts["last values lost"] = result.lost_values
-    counts["phantom"] = fates.phantom if fates else None
-    counts["corrupt"] = fates.corrupt if fates else None
-    return counts
+            yield heading, "; ".join(names)  # a name may have a comma

@@ -144,7 +144,6 @@ CONSUMERS_AGREE: Final = Guarantee(
         observed="consumers received different records at one offset",
         violated="consumers received different records at one offset",
         counted=("record received in conflict", "records received in conflict"),
-        figures=(("received in conflict", "conflicting_reads"),),
     ),
     answer=Answer(
         never="delivered one record per offset",

@@ -37,8 +37,6 @@ class Words:
     """The event without which nothing tests it, as a clause: that it did not happen."""
     not_bounded: str = ""
     """Why the number of violations is between 0 and an upper bound."""
-    figures: tuple[tuple[str, str], ...] = ()
-    """Of the page's table of figures, if it applies to a cell: heads, and the cell's values."""
 
 
 @dataclass(frozen=True)

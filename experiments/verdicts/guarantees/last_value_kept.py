@@ -87,7 +87,6 @@ LAST_VALUE_KEPT: Final = Guarantee(
         violated="acknowledged records were absent without a later one of their key",
         counted=("lost last value", "lost last values"),
         untested="compaction removed no record",
-        figures=(("compacted", "compacted"), ("last values lost", "lost_values")),
     ),
     answer=Answer(
         none="The last value of every key was kept",

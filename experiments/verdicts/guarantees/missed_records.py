@@ -145,7 +145,6 @@ NO_MISSED_RECORDS: Final = Guarantee(
         violated="records were committed that no member of the group processed",
         remedy="cells with group.commit=before or auto",
         counted=("record missed by the group", "records missed by the group"),
-        figures=(("missed by the group", "group_missed"),),
     ),
     answer=Answer(
         none="The group missed no record",

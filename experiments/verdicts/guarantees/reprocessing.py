@@ -121,7 +121,6 @@ NO_REPROCESSING: Final = Guarantee(
         violated="the group processed records more than once",
         remedy="cells with group.commit=after or auto",
         counted=("record processed again", "records processed again"),
-        figures=(("reprocessed by the group", "group_redelivered"),),
     ),
     answer=Answer(
         never="processed no record again",
