@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from ackbench.experiments.ledger.result_terms import ANOMALY_ROWS
 from ackbench.experiments.messages.phrases import format_list, plural
@@ -27,6 +28,9 @@ from ackbench.experiments.results.wording import (
 )
 from ackbench.experiments.verdicts.guarantees import Guarantee
 from ackbench.experiments.verdicts.judge import Judgement
+
+_TRIALS: Final = "trials"
+"""The head of the number of judged trials."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +66,11 @@ class CellView:
 
 @dataclass(frozen=True)
 class FigureTable:
-    """The figures of each cell. Columns that are 0 in all cells are listed, not shown."""
+    """The figures of each cell. Columns that are 0 in all measured cells are listed only."""
 
     names: tuple[str, ...]
     zero: tuple[str, ...]
-    """Names of the columns that are 0 in all cells."""
+    """Names of the columns that are 0 in all measured cells."""
     groups: tuple[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]], ...]
     """Each heading with its rows: a cell's name and its values."""
 
@@ -86,7 +90,8 @@ def figure_table(groups: Sequence[tuple[str, Sequence[CellView]]]) -> FigureTabl
     """Return the figures of all cells."""
     views = [view for _, group in groups for view in group]
     names = [name for name, _ in views[0].figures] if views else []
-    zero = [name for name in names if all(dict(view.figures)[name] == "0" for view in views)]
+    measured = [figures for view in views if (figures := dict(view.figures))[_TRIALS] != "0"]
+    zero = [name for name in names if measured and all(one[name] == "0" for one in measured)]
     shown = [name for name in names if name not in zero]
     rows = tuple(
         (
@@ -181,7 +186,7 @@ def _figures(data: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
     """Yield head and value of each figure of a cell; counts are sums over its judged trials."""
     trials = judged_trials(data.results, cell)
     fates = [trial.fates for trial in trials if trial.fates]
-    yield "trials", str(cell.sealed_trials)
+    yield _TRIALS, str(cell.sealed_trials)
     for place in data.counts:
         yield place.quantity.head, listed_text(place, cell, trials)
     rejected_present = sum(fate.rejected_present for fate in fates) if fates else None
