@@ -8,9 +8,9 @@ from typing import Final
 
 from ackbench.experiments.ledger.result_terms import ANOMALY_ROWS
 from ackbench.experiments.messages.phrases import format_list, plural
-from ackbench.experiments.pages.report.counts import NOT_APPLICABLE, listed_text
 from ackbench.experiments.pages.report.data import ReportData
 from ackbench.experiments.results.cells import judged_trials
+from ackbench.experiments.results.formats.counts import NOT_APPLICABLE, listed_text
 from ackbench.experiments.results.formats.tables import cell_status
 from ackbench.experiments.results.models import CellResult
 from ackbench.experiments.results.wording import (

@@ -23,8 +23,8 @@ from ackbench.experiments.ledger.result_tables import HISTOGRAM
 from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.messages.errors import LedgerError
-from ackbench.experiments.pages.report.counts import listed_counts
 from ackbench.experiments.results.cells import cell_key
+from ackbench.experiments.results.formats.counts import listed_counts
 from ackbench.experiments.results.lessons.finding import Finding
 from ackbench.experiments.results.lessons.of_sweep import finding_of
 from ackbench.experiments.results.models import CellResult, SweepResults

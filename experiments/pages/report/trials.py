@@ -10,11 +10,11 @@ from typing import Final
 from ackbench.experiments.ledger.quantities import Place
 from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, TrialManifest
 from ackbench.experiments.messages.phrases import format_count, one_line
-from ackbench.experiments.pages.report.counts import NOT_APPLICABLE, listed_text
 from ackbench.experiments.pages.report.data import ReportData
 from ackbench.experiments.pages.report.timelines import timeline_chart
 from ackbench.experiments.results.attribution import attribution_sentences, cause_summaries
 from ackbench.experiments.results.cells import cell_key, judged_trials
+from ackbench.experiments.results.formats.counts import NOT_APPLICABLE, listed_text
 from ackbench.experiments.results.models import CellResult, TrialResult
 from ackbench.experiments.results.wording import (
     ROLE_NAMES,

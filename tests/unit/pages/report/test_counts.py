@@ -7,8 +7,8 @@ import pytest
 
 from ackbench.experiments.ledger.quantities import TRIAL_PLACES, CopyCounts
 from ackbench.experiments.ledger.trial_manifest import Role, Status
-from ackbench.experiments.pages.report.counts import listed_counts, listed_text
 from ackbench.experiments.pages.report.trials import _facts
+from ackbench.experiments.results.formats.counts import listed_counts, listed_text
 from ackbench.experiments.results.models import FaultResult, TrialResult
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 
