@@ -132,6 +132,7 @@ def serve_mlflow(
     """
     require_free_port("MLflow", port)
     home.ensure_writable()
+    home.airflow.mkdir(parents=True, exist_ok=True)  # services start there
     with _only_services(home) as stop:
         tracking.ensure_store(home, say)
         tracking.record_server_address(home, f"http://{LOOPBACK}:{port}")

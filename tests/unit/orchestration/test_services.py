@@ -175,14 +175,13 @@ def test_a_page_that_exits_before_it_answers_ends_the_start(tmp_path: Path) -> N
 def test_mlflows_page_alone_ends_with_its_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is nothing else to go on with."""
-    home = Home(tmp_path)
+    """There is nothing else to go on with. The home was set up for nothing else."""
+    home = Home(tmp_path / "home")
     monkeypatch.setattr(services, "require_free_port", lambda *_: None)
     monkeypatch.setattr(store, "ensure_store", lambda *_: None)
     monkeypatch.setattr(
         services, "mlflow_service", lambda *_: _service("mlflow", _ENDS, required=False)
     )
-    home.airflow.mkdir(parents=True)
     with pytest.raises(HarnessError, match=r"^mlflow exited with status 3"):
         services.serve_mlflow(home, 1, lambda: None, lambda _: None)
 
