@@ -43,8 +43,8 @@ SUPERSEDED_BY: Final = "superseded_by"
 """The tag of a run that is kept for its reader, with the id of the run that replaces it."""
 _PARAMS_AND_TAGS_PER_BATCH: Final = 100
 """MLflow's limit for each of them (`mlflow.utils.validation`)."""
-_METRICS_PER_BATCH: Final = 1000
-"""MLflow's limit."""
+_METRICS_PER_BATCH: Final = 800
+"""MLflow's limit is 1,000 values; the last batch also has params and tags."""
 REQUESTS_AT_A_TIME: Final = 8
 """To a server: a run takes several, one after the other."""
 _RUNS_PER_PAGE: Final = 1000
@@ -212,21 +212,18 @@ def _digest(texts: Iterable[str]) -> str:
 def _log(client: MlflowClient, run: Run, content: RunContent) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
-    series = series_digest(content)
-    if series and run.data.tags.get(SERIES_DIGEST) != series:
-        points = [
-            Metric(name, value, at_ms, step)
-            for name, points in content.series.items()
-            for step, at_ms, value in points
-        ]
-        for begin in range(0, len(points), _METRICS_PER_BATCH):
-            client.log_batch(run.info.run_id, metrics=points[begin : begin + _METRICS_PER_BATCH])
-    now_ms = time.time_ns() // 1_000_000
+    now_ms, series = time.time_ns() // 1_000_000, series_digest(content)
     metrics = [
         Metric(name, value, now_ms, 0)
         for name, value in content.metrics.items()
         if run.data.metrics.get(name) != value
     ]
+    if series and run.data.tags.get(SERIES_DIGEST) != series:
+        metrics += [  # last: MLflow's page compares by what it got first
+            Metric(name, value, at_ms, step)
+            for name, points in content.series.items()
+            for step, at_ms, value in points
+        ]
     params = [
         Param(name, value) for name, value in content.params.items() if name not in run.data.params
     ]
@@ -244,6 +241,9 @@ def _log(client: MlflowClient, run: Run, content: RunContent) -> None:
     own = run.data.tags.get(REMOVABLE, ",".join(REMOVABLE_TAGS)).split(",")
     for name in run.data.tags.keys() & {*own} - content.tags.keys():
         client.delete_tag(run.info.run_id, name)
+    while len(metrics) > _METRICS_PER_BATCH:
+        client.log_batch(run.info.run_id, metrics=metrics[:_METRICS_PER_BATCH])
+        metrics = metrics[_METRICS_PER_BATCH:]
     client.log_batch(
         run.info.run_id, metrics=metrics, params=params[:_PARAMS_AND_TAGS_PER_BATCH], tags=tags
     )

@@ -681,6 +681,20 @@ def test_the_course_of_a_trial_is_written_once_and_another_one_makes_a_new_run(
     assert client.get_run(first.info.run_id).data.tags["kind"] == "superseded"
 
 
+def test_a_comparison_opens_with_a_count_and_not_with_the_course_of_the_trials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MLflow's page takes the metric that it got first; of a series it shows the last point."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    home = Home(tmp_path)
+    sweep = a_sweep(home)
+    with_timeline(sweep, acked=3)
+    (run_id, *_) = store.track(sweep, home).trial_run_ids
+    metrics = store.open_client(home).get_run(run_id).data.metrics
+    assert "timeline_acked_records_per_s" in metrics
+    assert not next(iter(metrics)).startswith("timeline")
+
+
 def test_a_value_that_changed_makes_a_new_run_and_marks_the_old_one(
     retracked: tuple[Home, SweepFolder],
 ) -> None:
