@@ -5,9 +5,11 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from e2e.command import AckbenchCommand, bench_in, write_experiment
+from e2e.services import free_ports
 
 from ackbench.infra.process.waiting import wait_until
 
@@ -85,6 +87,18 @@ def test_the_controls_of_a_sweep_validate_its_results(complete: AckbenchCommand)
         0,
         1,
     )
+
+
+def test_the_runs_open_in_mlflow_until_ctrl_c(complete: AckbenchCommand) -> None:
+    """In a home in which Airflow never ran."""
+    command = complete.start("open", "mlflow", "--port", str(free_ports().mlflow))
+    assert command.stdout
+    link = next(line for line in command.stdout if line.startswith("http://"))
+    with urlopen(link.partition("#")[0], timeout=60) as page:  # noqa: S310 - this machine
+        assert b"<title>MLflow" in page.read()
+    command.send_signal(signal.SIGINT)
+    _, errors = command.communicate(timeout=60)
+    assert (command.returncode, errors, complete.processes()) == (0, "", [])
 
 
 @pytest.mark.further
