@@ -10,7 +10,7 @@ SHELL := /bin/bash
 # tests: 18 s of CPU to collect them instead of 10 s.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup bench test test-all check types rules tour faults soak hostile external executors \
-  provider yarn perf pictures extents tables sbom audit mutants powerloss ci-jobs gates \
+  provider yarn perf pictures mlflow extents tables sbom audit mutants powerloss ci-jobs gates \
   pod-template image image-test lock clean
 
 help: ## print this list
@@ -70,6 +70,9 @@ perf: setup ## measure generator, lateness, final read, live page, Spark, cluste
 
 pictures: setup ## write README table and pictures (chromium); SWEEP=newest: of the newest quick one
 	@$(BIN)/python tests/pictures $(SWEEP)
+
+mlflow: setup ## write the pictures of MLflow's page (chromium)
+	@$(BIN)/python tests/pictures/mlflow_pages.py
 
 extents: setup ## store how many cells and minutes the catalogue's experiments have
 	@$(BIN)/python -m ackbench.experiments.planning.extents

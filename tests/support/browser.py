@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,7 +81,7 @@ class Browser:
 
     def open(
         self,
-        page: Path,
+        page: Path | str,
         width: int,
         section: str = "",
         *,
@@ -92,7 +93,7 @@ class Browser:
         """Open a page.
 
         Args:
-            page: the file.
+            page: the file, or its address.
             width: in CSS pixels.
             section: the id of a section, as a link to it has it.
             dark: whether the reader prefers dark colours.
@@ -111,7 +112,19 @@ class Browser:
             {"media": "print" if printed else "", "features": [scheme]},
         )
         self._chrome.get("about:blank")  # a link within the page would not load it again
-        self._chrome.get(page.as_uri() + (f"#{section}" if section else ""))
+        address = page if isinstance(page, str) else page.as_uri()
+        self._chrome.get(address + (f"#{section}" if section else ""))
+
+    def click_all(self, selector: str) -> None:
+        """Click on each element that a CSS selector finds."""
+        for element in self._chrome.find_elements("css selector", selector):
+            element.click()
+
+    def is_still(self) -> bool:
+        """Return whether the page looks as it did a second ago."""
+        before = self._chrome.get_screenshot_as_base64()
+        time.sleep(1.0)
+        return bool(self._chrome.get_screenshot_as_base64() == before)
 
     def open_all_details(self) -> None:
         """Open everything that is folded."""
