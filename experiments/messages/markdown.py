@@ -7,6 +7,7 @@ strikethrough, formulas and links without brackets.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ackbench.experiments.messages.phrases import one_line
@@ -42,6 +43,17 @@ def code_block(text: str) -> str:
     shown = visible(text)
     fence = _longer_than_any_in(shown, 3)
     return f"{fence}\n{shown}\n{fence}"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table, of texts that are Markdown already."""
+    yield _row(heads)
+    yield "|---" * len(heads) + "|"
+    yield from map(_row, rows)
+
+
+def _row(texts: Sequence[str]) -> str:
+    return f"| {' | '.join(texts)} |"
 
 
 def _longer_than_any_in(text: str, least: int) -> str:

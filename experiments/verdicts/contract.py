@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.messages.markdown import table
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee, NamedGuarantee
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
 from ackbench.experiments.verdicts.guarantees.rules import (
@@ -89,23 +90,20 @@ def as_markdown() -> str:
 
 
 def _section(guarantee: Guarantee) -> str:
-    head = (
-        f"### {guarantee.name}\n\n"
-        "| # | condition | guaranteed | reason | source |\n|---|---|---|---|---|\n"
-    )
-    return head + "".join(as_line(number, rule) for number, rule in enumerate(guarantee.rules, 1))
+    rows = (as_row(number, rule) for number, rule in enumerate(guarantee.rules, 1))
+    lines = table(("#", "condition", "guaranteed", "reason", "source"), rows)
+    return "\n".join((f"### {guarantee.name}", "", *lines, ""))
 
 
-def as_line(number: int, rule: Rule) -> str:
-    """Return one rule as a line of its guarantee's table."""
-    columns = (
+def as_row(number: int, rule: Rule) -> tuple[str, ...]:
+    """Return one rule as a row of its guarantee's table."""
+    return (
         str(number),
         rule.condition,
         _OUTCOMES[rule.guaranteed],
         rule.reason,
         f"[{source_name(rule.source)}]({rule.source})",
     )
-    return f"| {' | '.join(columns)} |\n"
 
 
 def source_name(source: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ackbench.experiments.messages.markdown import escaped
+from ackbench.experiments.messages.markdown import escaped, table
 from ackbench.experiments.results.comparing.cell_texts import compared_cell_texts
 from ackbench.experiments.results.comparing.comparison import Comparison
 from ackbench.experiments.results.comparing.differences import Difference
@@ -48,12 +48,9 @@ def _outcome(difference: Difference, gate: Gate) -> tuple[Outcome, str]:
 
 def table_lines(tables: Sequence[AxisTable]) -> Iterator[str]:
     """Yield the lines of tables of cells that differ in one axis alone."""
-    for table in tables:
-        yield from (f"**{escaped(table.title)}**", "")
-        yield f"| {' | '.join(map(escaped, table.heads))} |"
-        yield "|---" * len(table.heads) + "|"
-        yield from (f"| {' | '.join(map(escaped, row))} |" for row in table.rows)
-        yield ""
+    for one in tables:
+        rows = ([*map(escaped, row)] for row in one.rows)
+        yield from (f"**{escaped(one.title)}**", "", *table([*map(escaped, one.heads)], rows), "")
 
 
 def comparison_lines(comparisons: Sequence[Comparison]) -> Iterator[str]:
@@ -66,15 +63,15 @@ def comparison_lines(comparisons: Sequence[Comparison]) -> Iterator[str]:
             named = f"{change.scope} {change.name}"
             yield f"- {escaped(f'differs: {named}: {change.a} | {change.b}')}"
         yield from (f"- {escaped(remark)}" for remark in comparison.remarks)
-        yield from ("", "| cell | measure | A | B | B against A | p |", "|---" * 6 + "|")
-        for cell in comparison.cells:
-            view = compared_cell_texts(cell)
-            for row in view.rows:
-                texts = (view.name, row.name, row.a, row.b, row.change, row.p_value)
-                yield f"| {' | '.join(map(escaped, texts))} |"
-        yield ""
-        for cell in comparison.cells:
-            view = compared_cell_texts(cell)
+        views = [compared_cell_texts(cell) for cell in comparison.cells]
+        rows = (
+            [*map(escaped, (view.name, row.name, row.a, row.b, row.change, row.p_value))]
+            for view in views
+            for row in view.rows
+        )
+        heads = ("cell", "measure", "A", "B", "B against A", "p")
+        yield from ("", *table(heads, rows), "")
+        for view in views:
             yield from (f"- {escaped(f'{view.name}: {verdict}')}" for verdict in view.verdicts)
         for side, labels in (("A", comparison.only_a), ("B", comparison.only_b)):
             yield from (f"- {escaped(f'only in {side}: {label}')}" for label in labels)

@@ -16,6 +16,7 @@ from typing import Final
 from pydantic import RootModel
 
 from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.messages.markdown import table
 from ackbench.experiments.messages.phrases import format_count
 
 CATALOG: Final = Path(__file__).parents[2] / "catalog"
@@ -93,12 +94,11 @@ def stored_extents() -> Mapping[str, ExperimentExtent]:
 
 def as_markdown() -> str:
     """Return a table of the experiments, with their cells and minutes."""
-    head = ("| experiment | question | cells | trials of each | minutes |", "|---|---|---|---|---|")
     rows = (
-        f"| `{name}` | {one.title} | {one.cells} | {one.repeats} | {one.minutes} |"
+        (f"`{name}`", one.title, f"{one.cells}", f"{one.repeats}", f"{one.minutes}")
         for name, one in stored_extents().items()
     )
-    return "\n".join((*head, *rows))
+    return "\n".join(table(("experiment", "question", "cells", "trials of each", "minutes"), rows))
 
 
 def digest_of_file(name: str) -> str:

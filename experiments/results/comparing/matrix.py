@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, Cell, Scalar
-from ackbench.experiments.messages.markdown import code_span, escaped
+from ackbench.experiments.messages.markdown import code_span, escaped, table
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.results import wording
 from ackbench.experiments.results.changed_settings import changed_setting_lines
@@ -170,8 +170,17 @@ def matrix_notes(matrix: Matrix) -> Iterator[str]:
 
 def as_markdown(matrix: Matrix) -> Iterator[str]:
     """Yield the lines of the table in Markdown, and the notes below it."""
-    yield f"| fault | took effect | {' | '.join(map(escaped, column_heads(matrix)))} |"
-    yield f"|---|---|{'---|' * len(matrix.columns)}"
+    heads = ["fault", "took effect", *map(escaped, column_heads(matrix))]
+    yield from table(heads, _rows(matrix))
+    yield ""
+    yield from (
+        f"- {escaped(line)}"
+        for text in (*matrix_notes(matrix), *matrix.violations)
+        for line in text.splitlines()
+    )
+
+
+def _rows(matrix: Matrix) -> Iterator[list[str]]:
     for row in matrix.rows:
         name = code_span(row.fault).replace("|", r"\|")
         if row.circumstances:
@@ -180,13 +189,7 @@ def as_markdown(matrix: Matrix) -> Iterator[str]:
             f"{escaped(loss_text(cell))}<br>{escaped(duplicates_text(cell))}" if cell else ""
             for cell in row.cells
         )
-        yield f"| {name} | {row.took_effect} of {row.injected} | {' | '.join(entries)} |"
-    yield ""
-    yield from (
-        f"- {escaped(line)}"
-        for text in (*matrix_notes(matrix), *matrix.violations)
-        for line in text.splitlines()
-    )
+        yield [name, f"{row.took_effect} of {row.injected}", *entries]
 
 
 def _text(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ackbench.experiments.messages.markdown import code_span, escaped
+from ackbench.experiments.messages.markdown import code_span, escaped, table
 from ackbench.experiments.results.expectations import expectation_lines
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.sentences import plain_answer
@@ -32,7 +32,8 @@ def markdown_lines(results: SweepResults, run: str, remarks: Iterable[str]) -> I
     judged = {one.guarantee for cell in cells for one in cell.judgements}
     guarantees = [guarantee for guarantee in GUARANTEES if guarantee in judged]
     if guarantees:
-        yield from _table(cells, guarantees)
+        heads = ["cell", *(guarantee.label for guarantee in guarantees)]
+        yield from (*table(heads, _rows(cells, guarantees)), "")
     for cell in cells:
         for judgement in cell.judgements:
             if judgement.verdict is Verdict.VIOLATED:
@@ -43,9 +44,7 @@ def markdown_lines(results: SweepResults, run: str, remarks: Iterable[str]) -> I
     yield from ("", code_span(f"ackbench open report {results.sweep_id}"))
 
 
-def _table(cells: list[CellResult], guarantees: list[Guarantee]) -> Iterator[str]:
-    yield f"| cell | {' | '.join(guarantee.label for guarantee in guarantees)} |"
-    yield "|---" * (len(guarantees) + 1) + "|"
+def _rows(cells: list[CellResult], guarantees: list[Guarantee]) -> Iterator[list[str]]:
     for cell in cells:
         by_guarantee = {judgement.guarantee: judgement for judgement in cell.judgements}
         texts = [
@@ -54,5 +53,4 @@ def _table(cells: list[CellResult], guarantees: list[Guarantee]) -> Iterator[str
             else ""
             for one in guarantees
         ]
-        yield f"| {escaped(cell.label)} | {' | '.join(map(escaped, texts))} |"
-    yield ""
+        yield [escaped(cell.label), *map(escaped, texts)]

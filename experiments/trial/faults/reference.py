@@ -8,22 +8,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from ackbench.experiments.messages.markdown import table
 from ackbench.experiments.trial.faults import FAULTS
 from ackbench.experiments.trial.faults.core.kind import FaultKind
 
 
 def as_markdown() -> str:
     """Return a table with one row per fault, by family."""
-    return "\n".join(_lines())
+    return "\n".join(table(("fault", "what happens", "parameters (default)"), _rows()))
 
 
-def _lines() -> Iterator[str]:
-    yield "| fault | what happens | parameters (default) |"
-    yield "|---|---|---|"
+def _rows() -> Iterator[tuple[str, str, str]]:
     for family, kinds in itertools.groupby(FAULTS.values(), key=lambda kind: kind.family):
-        yield f"| **{family}** | | |"
+        yield f"**{family}**", "", ""
         for kind in kinds:
-            yield f"| `{kind.kind}` | {kind.summary} | {_parameters(kind)} |"
+            yield f"`{kind.kind}`", kind.summary, _parameters(kind)
 
 
 def _parameters(kind: FaultKind) -> str:
