@@ -16,7 +16,7 @@ from ackbench.experiments.pages.report.drawing import (
     SKY,
     VERMILLION,
     new_figure,
-    row_height_in,
+    rows_height_in,
     style_rows_axis,
     style_time_axis,
     to_svg,
@@ -58,7 +58,7 @@ class CountBar:
 
 def shares_chart(rows: Sequence[ShareBar], name: str, alt: str) -> str:
     """Return a chart of shares with their intervals, one row per cell, from 0 to 100 %."""
-    drawn, axes = new_figure(FRAME_IN + row_height_in(row.name for row in rows) * len(rows))
+    drawn, axes = new_figure(FRAME_IN + rows_height_in([row.name for row in rows]))
     for place, row in enumerate(rows):
         interval = row.share.interval
         colour = VERMILLION if row.share.seen else BLUE
@@ -87,7 +87,7 @@ def shares_chart(rows: Sequence[ShareBar], name: str, alt: str) -> str:
 
 def counts_chart(rows: Sequence[CountBar], name: str, label: str, alt: str) -> str:
     """Return a chart of counts: one row per cell, one dot per trial, a line to the upper bound."""
-    drawn, axes = new_figure(FRAME_IN + row_height_in(row.name for row in rows) * len(rows))
+    drawn, axes = new_figure(FRAME_IN + rows_height_in([row.name for row in rows]))
     for place, row in enumerate(rows):
         for number, (low, high) in enumerate(sorted(row.counts)):
             height = place + SPREAD * ((number % 3) - 1)

@@ -17,7 +17,7 @@ from ackbench.experiments.pages.report.drawing import (
     FAINT,
     VERMILLION,
     new_figure,
-    row_height_in,
+    rows_height_in,
     style_rows_axis,
     to_svg,
     write_label,
@@ -117,7 +117,7 @@ def _caption(measure: ComparedMeasure, rows: Sequence[tuple[str, Difference]]) -
 
 def _chart(rows: Sequence[tuple[str, Difference]], name: str, alt: str, *, shares: bool) -> str:
     """Return a chart with one dot per cell and its interval; a line marks no difference."""
-    drawn, axes = new_figure(_FRAME_IN + row_height_in(title for title, _ in rows) * len(rows))
+    drawn, axes = new_figure(_FRAME_IN + rows_height_in([title for title, _ in rows]))
     no_difference = 0.0 if shares else 1.0
     axes.axvline(no_difference, color=FAINT, linewidth=1)
     for place, (title, difference) in enumerate(rows):

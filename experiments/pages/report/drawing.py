@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -25,7 +25,11 @@ WIDTH_IN: Final = 4.8
 _LINE_CHARACTERS: Final = 46
 """Characters per line of a row's name, so that its value fits on the right."""
 _ROW_IN: Final = 0.4
-_LINE_IN: Final = 0.15
+_LINE_IN: Final = 0.17
+_ABOVE_ROWS: Final = 0.75
+"""Room above the first row's mark, in rows: also for its name, which begins above the mark."""
+_NAME_ROWS: Final = 0.48
+"""Part of that room for the name."""
 INK, FAINT, GRID, SHADE = "#24292f", "#6e7781", "#d8dee4", "#f0e6d8"
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = (
     "#0072b2",
@@ -232,9 +236,14 @@ def wrap_label(name: str) -> str:
     return "\n".join(textwrap.wrap(name, _LINE_CHARACTERS, break_on_hyphens=False)) or name
 
 
-def row_height_in(names: Iterable[str]) -> float:
-    """Return the height of a chart's rows for these names, inches."""
-    return _ROW_IN + _LINE_IN * max((wrap_label(name).count("\n") for name in names), default=0)
+def rows_height_in(names: Sequence[str]) -> float:
+    """Return the height of a chart's rows with these names, inches.
+
+    A name takes half of its row (`style_rows_axis`), the longest one that of all.
+    """
+    lines = max((wrap_label(name).count("\n") + 1 for name in names), default=1)
+    row_in = max(_ROW_IN, _LINE_IN * lines / _NAME_ROWS)
+    return row_in * len(names) + (row_in - _ROW_IN) * (_ABOVE_ROWS - 0.5)
 
 
 def write_label(
@@ -275,7 +284,7 @@ def style_time_axis(axes: Axes, label: str = "seconds after the begin of the loa
     _vertical_grid(axes)
 
 
-def style_rows_axis(axes: Axes, rows: int, above: float = 0.75) -> None:
+def style_rows_axis(axes: Axes, rows: int, above: float = _ABOVE_ROWS) -> None:
     """Set up one row per cell, from top to bottom, without a y axis.
 
     Args:

@@ -24,7 +24,7 @@ from ackbench.experiments.pages.report.drawing import (
     VERMILLION,
     escape_label,
     new_figure,
-    row_height_in,
+    rows_height_in,
     style_rows_axis,
     to_svg,
     wrap_label,
@@ -73,9 +73,7 @@ def plot_chart(plot: Plot, name: str) -> Chart:
 
 
 def _dots(plot: DotsPlot, name: str) -> str:
-    drawn, axes = new_figure(
-        _FRAME_IN + row_height_in(row.name for row in plot.rows) * len(plot.rows)
-    )
+    drawn, axes = new_figure(_FRAME_IN + rows_height_in([row.name for row in plot.rows]))
     for place, row in enumerate(plot.rows):
         for number, value in enumerate(sorted(row.values)):
             axes.plot(
@@ -125,7 +123,7 @@ def _bars(plot: BarsPlot, name: str) -> str:
     parts = list(dict.fromkeys(part.name for row in plot.rows for part in row.parts))
     drawn, axes = new_figure(
         _FRAME_IN
-        + _BAR_ROW * row_height_in(row.name for row in plot.rows) * len(plot.rows)
+        + _BAR_ROW * rows_height_in([row.name for row in plot.rows])
         + _LEGEND_ROW_IN * -(-len(parts) // legend_columns(parts))
     )
     for place, row in enumerate(plot.rows):
