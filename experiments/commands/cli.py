@@ -242,6 +242,8 @@ _COMMON: Final = frozenset({"a", "do", "how", "i", "in", "is", "it", "of", "the"
 """Words of a question that say nothing of a command."""
 _SAME: Final = {
     "broker": "cluster",
+    **dict.fromkeys(("catalog", "catalogue", "experiments"), "list"),
+    "history": "trend",
     "result": "show",
     "results": "show",
     "test": "run",

@@ -61,6 +61,9 @@ def test_faults_are_listed_by_a_part_of_their_names() -> None:
         ("results", "`ackbench show`"),
         ("test my settings", "`ackbench run`"),
         ("start a broker", "`ackbench cluster`"),
+        ("experiments", "nearest: `ackbench list`"),
+        ("catalogue", "nearest: `ackbench list`"),
+        ("history", "nearest: `ackbench trend`"),
     ],
 )
 def test_a_question_that_is_no_command_gets_the_nearest_ones(question: str, nearest: str) -> None:
