@@ -24,9 +24,28 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 """The folder that holds `dags` and `infra`: a clone, or the package `ackbench` of site-packages."""
 CLONE: Final = REPOSITORY if (REPOSITORY / "requirements" / "lock.txt").is_file() else None
 """The clone of the project that this code runs from; `None`: it is installed from a wheel."""
-INSTALL: Final = "make setup" if CLONE else "pip install 'ackbench[run]'"
-INSTALL_READ: Final = "make setup" if CLONE else "pip install 'ackbench[read]'"
-INSTALL_CLUSTER: Final = "make setup" if CLONE else "pip install 'ackbench[cluster]'"
+
+
+def _installing(extra: str) -> str:
+    """Return the command that installs what an extra has, from where this package came from."""
+    return "make setup" if CLONE else f"pip install 'ackbench[{extra}]{_source()}'"
+
+
+def _source() -> str:
+    """Return the rest of a requirement on the same file; empty: it is of a registry (PEP 610)."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        origin = json.loads(distribution("ackbench").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        return ""
+    return f" @ {origin['url']}" if "url" in origin else ""
+
+
+INSTALL: Final = _installing("run")
+INSTALL_READ: Final = _installing("read")
+INSTALL_CLUSTER: Final = _installing("cluster")
 """The remedies for a package that is missing or damaged, of sweeps and of brokers."""
 MAX_ROOT_BYTES: Final = 2000
 """The longest path of a home: Linux allows 4,096 bytes, and Airflow's logs are deep below it."""

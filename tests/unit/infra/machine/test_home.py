@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,26 @@ def test_a_user_without_a_home_folder_is_asked_for_one(monkeypatch: pytest.Monke
         home_module.default_root(None, {})
     assert "set ACKBENCH_HOME to a writable folder" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("origin", "expected"),
+    [
+        (
+            '{"url": "file:///a%20clone/dist/ackbench.whl"}',
+            " @ file:///a%20clone/dist/ackbench.whl",
+        ),
+        (None, ""),
+    ],
+)
+def test_the_remedy_for_a_missing_package_installs_from_where_this_one_came(
+    monkeypatch: pytest.MonkeyPatch, origin: str | None, expected: str
+) -> None:
+    """No registry has what was built in a clone."""
+
+    class Installed:
+        def read_text(self, name: str) -> str | None:
+            return origin if name == "direct_url.json" else None
+
+    monkeypatch.setattr(metadata, "distribution", lambda _: Installed())
+    assert home_module._source() == expected
