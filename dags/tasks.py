@@ -20,7 +20,7 @@ from ackbench.experiments.orchestration.request import offered_files, trigger_fo
 from ackbench.experiments.planning.catalog import catalog_names
 from ackbench.experiments.trial.faults import FAULTS
 from ackbench.infra.airflow.environment import MACHINE_POOL
-from ackbench.infra.errors import AckbenchError, says_all
+from ackbench.infra.errors import AckbenchError, HarnessError, says_all
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -90,8 +90,9 @@ def sweep_dag(
 
     `docs/running.md`, The DAG, has the order of the tasks. Publishing, missing trials and alerts
     do not wait for the report or MLflow. `destroy` is the teardown of `provision`; `alert` is one
-    too, so that it runs after failures and does not decide whether the run has failed. The pool
-    has as many slots as there are hosts, so that each runs one trial, or batch, at a time.
+    too, so that it runs after failures and does not decide whether the run has failed. `outcome`
+    fails a run that was marked as failed: a run with teardowns would end as a success. The pool has
+    as many slots as there are hosts, so that each runs one trial, or batch, at a time.
 
     A trial is never retried: repeating a failed one until it passes is survivorship bias. Steps
     that may be repeated are.
@@ -145,7 +146,8 @@ def sweep_dag(
             sweep_id
         )
         trials >> measured >> report.override(retries=RETRIES)(sweep_id) >> tracked
-        measured >> verified >> alert(sweep_id).as_teardown()
+        stopped = outcome().as_teardown(on_failure_fail_dagrun=True)
+        measured >> verified >> alert(sweep_id).as_teardown() >> stopped
         [verified, tracked] >> finished
 
     return sweep()
@@ -314,6 +316,20 @@ def alert(sweep_id: str | None) -> None:
         alerts.alert_of_plan(context["params"], reason, context)
     else:
         alerts.alert(sweep_id, context)
+
+
+@task
+@failing_in_one_line
+def outcome() -> None:
+    """Fail if the run was marked as failed: Airflow skips its tasks then, and counts them as done.
+
+    Otherwise `finish` has not been skipped when `alert` ends, unless `plan` has failed.
+    """
+    ti: Any = get_current_context()["ti"]
+    states = ti.get_task_states(ti.dag_id, task_ids=["plan", "finish"], run_ids=[ti.run_id])
+    found = states.get(ti.run_id, {})
+    if "skipped" in found.values() and found.get("plan") != "failed":
+        raise HarnessError("the run was marked as failed; clear it to go on with its sweep")
 
 
 @task

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
-from airflow.sdk import DAG, BaseOperator
+from airflow.sdk import DAG, BaseOperator, get_current_context, task
 
+from airflow_provider_ackbench.base import AirflowFailException
 from airflow_provider_ackbench.lineage import finished_sweeps
 from airflow_provider_ackbench.operators import AckbenchStepOperator, AckbenchSweepOperator
 
@@ -69,6 +70,7 @@ def step_dag(
     Its tasks and their order are those of ackbench's own DAG. Publishing, missing trials and
     alerts do not wait for the report or MLflow. `destroy` is the teardown of `provision`; `alert`
     is one too, so that it runs after failures and does not decide whether the run has failed.
+    `outcome` fails a run that was marked as failed: one with teardowns would end as a success.
 
     Args:
         dag_id: of the DAG.
@@ -112,9 +114,24 @@ def step_dag(
         outlets = [finished_sweeps(dag_id)]
         finish = step("finish", sweep=sweep, retries=RETRIES, outlets=outlets)
         trials >> measure >> report >> track
-        measure >> verify >> step("alert", sweep=sweep, experiment=experiment).as_teardown()
+        stopped = outcome().as_teardown(on_failure_fail_dagrun=True)
+        alert = step("alert", sweep=sweep, experiment=experiment)
+        measure >> verify >> alert.as_teardown() >> stopped
         [verify, track] >> finish
     return made
+
+
+@task
+def outcome() -> None:
+    """Fail if the run was marked as failed: Airflow skips its tasks then, and counts them as done.
+
+    Otherwise `finish` has not been skipped when `alert` ends, unless `plan` has failed.
+    """
+    ti: Any = get_current_context()["ti"]
+    states = ti.get_task_states(ti.dag_id, task_ids=["plan", "finish"], run_ids=[ti.run_id])
+    found = states.get(ti.run_id, {})
+    if "skipped" in found.values() and found.get("plan") != "failed":
+        raise AirflowFailException("the run was marked as failed; clear it to go on with its sweep")
 
 
 def _dag(dag_id: str, schedule: Any, start_date: datetime, more: dict[str, Any] | None) -> DAG:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -68,7 +70,8 @@ def test_a_path_in_place_of_a_sweeps_id_starts_nothing(
     before = sorted(outside.root.rglob("*"))
     monkeypatch.setattr(steps, "plan_sweep", lambda *_, **__: str(outside.root))
     states = task_states(dags.get_dag("ackbench_sweep").test(run_conf={}))
-    assert {task for task, found in states.items() if "success" in found} == {"plan", "alert"}
+    succeeded = {task for task, found in states.items() if "success" in found}
+    assert succeeded == {"plan", "alert", "outcome"}
     assert world.steps == []
     assert sorted(outside.root.rglob("*")) == before
 
@@ -423,3 +426,30 @@ def test_an_unexpected_error_keeps_its_traceback(
 
     assert "ZeroDivisionError" in logged
     assert "Traceback" in logged or "broken" in logged
+
+
+@pytest.mark.parametrize(
+    ("states", "fails"),
+    [
+        ({"plan": "success", "finish": "skipped"}, True),
+        ({"plan": "skipped", "finish": "skipped"}, True),
+        ({"plan": "failed", "finish": "skipped"}, False),
+        ({"plan": "success"}, False),
+        ({"plan": "success", "finish": "upstream_failed"}, False),
+    ],
+    ids=["in mid-run", "queued", "refused", "complete", "a trial is missing"],
+)
+@pytest.mark.parametrize("module", ["ackbench.dags.tasks", "airflow_provider_ackbench.dags"])
+def test_a_run_that_was_marked_as_failed_fails(
+    dags: Any, monkeypatch: pytest.MonkeyPatch, module: str, states: dict[str, str], *, fails: bool
+) -> None:
+    """Airflow skips what has not begun; the run's end would be a success."""
+    del dags
+    tasks = import_module(module)
+    ti = SimpleNamespace(dag_id="d", run_id="r", get_task_states=lambda *_, **__: {"r": states})
+    monkeypatch.setattr(tasks, "get_current_context", lambda: {"ti": ti})
+    if not fails:
+        tasks.outcome.function()
+        return
+    with pytest.raises((SystemExit, getattr(tasks, "AirflowFailException", SystemExit))):
+        tasks.outcome.function()
