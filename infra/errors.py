@@ -13,7 +13,12 @@ class AckbenchError(Exception):
 
 
 def says_all(error: BaseException) -> bool:
-    """Return whether an error is ackbench's and not caused by another one: its line says all."""
+    """Return whether the line of an error of ackbench's says all.
+
+    It does of an invalid request, and of what no foreign error has caused.
+    """
+    if isinstance(error, InputError):
+        return True
     return isinstance(error, AckbenchError) and isinstance(error.__cause__, AckbenchError | None)
 
 

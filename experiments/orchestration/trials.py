@@ -23,6 +23,7 @@ from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.sweep.trial_lock import (
     LockLost,
     TrialLock,
+    can_be_cleared,
     is_cleared_task,
     own_dag_run,
     release_ended,
@@ -95,7 +96,9 @@ def release_ended_locks(sweep: SweepFolder) -> None:
 def lock_and_run_trial(run: SweepRun, spec: TrialSpec, on_start: Callable[[str], None]) -> bool:
     """Lock a trial and run it; return whether this process has run it.
 
-    A trial that another process has locked is not run, nor is one that is complete.
+    A trial that another process has locked is not run, nor is one that is complete. One that a
+    task of a DAG run has begun stays locked when it is interrupted: the run's next task does not
+    take it, and a person who clears the task releases it.
 
     Raises:
         HarnessError: as `run_locked_trial`.
@@ -110,6 +113,7 @@ def lock_and_run_trial(run: SweepRun, spec: TrialSpec, on_start: Callable[[str],
     if lock is None:
         _LOG.warning("trial %s not started: it is locked", spec.trial_id)
         return False
+    stays_locked = False
     try:
         if reason := sweep.why_foreign(spec.trial_id):
             sweep.fail_sealed_trial(spec.trial_id, reason)
@@ -118,8 +122,12 @@ def lock_and_run_trial(run: SweepRun, spec: TrialSpec, on_start: Callable[[str],
             return False
         on_start(label_of(spec))
         run_locked_trial(run, spec, lock)
+    except KeyboardInterrupt:
+        stays_locked = can_be_cleared()
+        raise
     finally:
-        _release(locks, lock)
+        if not stays_locked:
+            _release(locks, lock)
     return True
 
 

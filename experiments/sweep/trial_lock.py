@@ -131,6 +131,11 @@ def is_cleared_task() -> bool:
     return _own_try_number() > 1
 
 
+def can_be_cleared() -> bool:
+    """Return whether this process is a task of Airflow, which counts a task's tries."""
+    return _TRY_NUMBER in os.environ
+
+
 def _own_task() -> str | None:
     task, index = os.environ.get(_TASK), os.environ.get(TASK_INDEX)
     return f"{task}[{index}]" if task and index else None

@@ -181,6 +181,9 @@ def _kept_on_failure(
     try:
         yield
     except Exception as error:
+        interrupt = _interrupt_before(error)
+        if interrupt and not (isinstance(error, HealFailed) and spec.cluster.external):
+            raise interrupt from error  # the cluster ends with the run, healed or not
         failed, first = sweep.failed(spec.trial_id), disturbances.reasons_of(error)
         exited = _exited_node(error, disturbances.cluster)
         full = full_disk(exited or error, sweep.root)
@@ -196,6 +199,13 @@ def _kept_on_failure(
             partial.rename(failed)
         kind = HealFailed if isinstance(error, HealFailed) else TrialFailed
         raise kind(f"trial {spec.trial_id} ({spec.label}): {text}") from error
+
+
+def _interrupt_before(error: BaseException | None) -> KeyboardInterrupt | None:
+    """Return the interrupt during whose cleanup an error occurred; `None`: it was in none."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _exited_node(error: Exception, cluster: Cluster) -> NodeFailed | None:

@@ -377,12 +377,24 @@ def test_an_invalid_request_is_refused_before_anything_starts(
 
 
 @pytest.mark.usefixtures("world")
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({"experiment": "quikc"}, "unknown experiment 'quikc'; did you mean quick?"),
+        ({"experiment": "quick", "frobnicate": ["1"]}, "unknown key frobnicate"),
+    ],
+    ids=["experiment", "key"],
+)
 def test_a_refused_request_is_one_line_and_nothing_after_it_runs(
-    dags: Any, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    dags: Any,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    request_: dict[str, object],
+    message: str,
 ) -> None:
     """No task fails because of the refused one, and no log has a traceback of ackbench's code."""
     # Airflow keeps the params of an earlier test of the same DAG.
-    request = {"experiment": "quikc", "sweep_id": None}
+    request = {"sweep_id": None, **request_}
     with caplog.at_level("INFO", "experiments"):
         dag_run = dags.get_dag("ackbench_sweep").test(run_conf=request)
     states = task_states(dag_run)
@@ -391,7 +403,7 @@ def test_a_refused_request_is_one_line_and_nothing_after_it_runs(
     assert states["measure"] == {"skipped"}
     for name in ("report", "track", "verify"):
         assert states[name] <= {"skipped", "upstream_failed"}
-    assert any("unknown experiment 'quikc'; did you mean quick?" in one for one in caplog.messages)
+    assert any(message in one for one in caplog.messages)
     assert "Traceback" not in "".join(capfd.readouterr()) + caplog.text
 
 

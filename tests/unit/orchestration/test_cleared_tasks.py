@@ -14,6 +14,7 @@ from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.published import locks_location
 from ackbench.experiments.sweep.trial_lock import read_locks, take_lock
 from ackbench.infra.airflow.environment import ONE_MACHINE
+from ackbench.infra.errors import HarnessError
 from ackbench.infra.machine.home import Home
 
 KILLED = """
@@ -66,6 +67,25 @@ def test_a_trial_that_was_killed_is_not_repeated_by_another_task_of_the_run(
     leave_lock(sweep, "000-abcdef")
 
     assert trials.run_next_trial(sweep.sweep_id, lambda _: None) == ""
+
+
+def test_an_interrupted_trial_is_not_repeated_by_another_task_of_the_run(
+    world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person has marked it as failed; it stays locked until its task is cleared."""
+    sweep = world.sweep(1)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt("SIGTERM")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ackbench.experiments.trial.run.run_trial", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            trials.run_next_trial(sweep.sweep_id, lambda _: None)
+    step_context.RUN_STATE.stopping = False  # the next task is another process
+    assert trials.run_next_trial(sweep.sweep_id, lambda _: None) == ""
+    with pytest.raises(HarnessError, match=r"000-abcdef \(locked by .*, which did not finish it\)"):
+        steps.verify(sweep.sweep_id)
 
 
 def test_clearing_releases_no_lock_of_a_living_process_or_of_another_run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,10 +13,10 @@ from support.fakes.trial_clients import FakeTrialClients
 
 from ackbench.experiments.ledger.terms import Source
 from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
-from ackbench.experiments.messages.errors import TrialFailed
+from ackbench.experiments.messages.errors import HealFailed, TrialFailed
 from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.experiments.sweep.plan import FaultRequest, TrialSpec
+from ackbench.experiments.sweep.plan import ExternalAccess, FaultRequest, TrialSpec
 from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.events.journal import Event
 from ackbench.experiments.trial.run import run_trial
@@ -207,6 +208,30 @@ def test_a_node_that_exited_meanwhile_is_named_with_what_was_awaited_in_vain(
     with pytest.raises(TrialFailed):
         run_trial(sweep, a_spec(), cluster, Home(sweep.root))
     assert str(exited) in (sweep.failed("000-abcdef") / "reason.txt").read_text()
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_a_fault_that_is_not_healed_after_an_interrupt_fails_on_an_external_cluster_alone(
+    sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch, *, external: bool
+) -> None:
+    """Any other cluster is destroyed with the run, perhaps while the fault is healed."""
+
+    class Interrupted(HealFailed):
+        def __init__(self, text: str) -> None:
+            super().__init__(text)
+            self.__context__ = KeyboardInterrupt("SIGTERM")
+
+    spec = a_spec()
+    if external:
+        access = ExternalAccess(addresses="localhost:9092")
+        spec = spec.model_copy(update={"cluster": replace(spec.cluster, external=access)})
+    monkeypatch.setattr(
+        "ackbench.experiments.trial.run.TrialClients",
+        FakeTrialClients(fails_at="sent", error=Interrupted),
+    )
+    with pytest.raises(HealFailed if external else KeyboardInterrupt):
+        run_trial(sweep, spec, MemoryCluster(), Home(sweep.root))
+    assert sweep.failed("000-abcdef").exists() is external
 
 
 def test_an_interrupted_trial_is_not_a_failed_one(
