@@ -34,7 +34,7 @@ HEALTHY_TIMEOUT_S: Final = 30.0
 """A cluster that is not healthy within this time after a trial is replaced."""
 UNUSED_MARKER: Final = "unused"
 """A file in the folder of a cluster that no trial has run on yet."""
-FIRST_CLUSTER: Final = "it is the first cluster of the sweep"
+FIRST_CLUSTER: Final = "it is the first cluster since the sweep was begun or resumed"
 
 
 @dataclass(frozen=True)
