@@ -67,7 +67,7 @@ def assign(home: Home, trial: TrialSpec) -> tuple[str, bool, str]:
 
 def test_trials_share_a_healthy_cluster(home: Home) -> None:
     """The first trial creates it."""
-    assert assign(home, a_spec()) == ("001", True, "it is the first cluster since the sweep was begun or resumed")
+    assert assign(home, a_spec()) == ("001", True, clusters.FIRST_CLUSTER)
     assert assign(home, a_spec())[:2] == ("001", False)
 
 
@@ -75,7 +75,7 @@ def test_the_first_trial_gets_the_provisioned_cluster(home: Home) -> None:
     """A trial that needs an unused cluster gets it too."""
     trial = a_spec(needs_own_cluster=True)
     clusters.provision(home, trial, 0)
-    assert assign(home, trial) == ("001", True, "it is the first cluster since the sweep was begun or resumed")
+    assert assign(home, trial) == ("001", True, clusters.FIRST_CLUSTER)
 
 
 def test_a_trial_whose_fault_can_outlive_it_shares_its_cluster_with_no_other(home: Home) -> None:
