@@ -170,8 +170,9 @@ def test_a_job_of_ci_gates_settings_with_the_smallest_installation(
         (("show", "planted"), INSTALL_READ),
         (("cluster",), INSTALL_CLUSTER),
         (("run", "quick"), INSTALL),
+        (("env",), INSTALL),
     ],
-    ids=["show", "cluster", "run"],
+    ids=["show", "cluster", "run", "env"],
 )
 def test_the_smallest_installation_names_what_a_command_needs_in_all(
     home: Home, command: tuple[str, ...], install: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shlex
 from pathlib import Path
@@ -18,10 +19,13 @@ def env(home: Home) -> int:
     Their database is made if there is none.
 
     Raises:
+        ModuleNotFoundError: Airflow is not installed.
         HarnessError: Airflow could not create it.
     """
     from ackbench.infra.airflow.environment import airflow_environment, ensure_database
 
+    if importlib.util.find_spec("airflow") is None:
+        raise ModuleNotFoundError(name="airflow")
     ensure_database(home, echo_error)
     for name, value in sorted(airflow_environment(home).items()):
         if os.environ.get(name) != value:
