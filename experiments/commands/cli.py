@@ -494,7 +494,7 @@ def step(
 
 @cli.command(short_help="Say what runs in the home.")
 def status() -> int:
-    """Print the sweeps in progress, the cluster by hand and the services of the home."""
+    """Print the sweeps in progress, the clusters by hand and the services of the home."""
     from ackbench.experiments.commands.machine import status as command
 
     return command.status(Home.from_environment())
@@ -1236,12 +1236,19 @@ Examples:
     "--broker", multiple=True, metavar="NAME=VALUE", help="A property of the brokers; repeatable."
 )
 @click.option("--isolation", is_flag=True, help="So that nodes can be isolated; needs root.")
+@click.option(
+    "--name",
+    "named",
+    metavar="NAME",
+    help="With ACTION: of several clusters, the one of this name (`ackbench status`).",
+)
 def cluster(
     action: tuple[str, ...],
     nodes: int | None,
     kafka_version: str | None,
     broker: tuple[str, ...],
     isolation: bool,
+    named: str | None,
 ) -> int:
     """Start brokers on this machine until Ctrl-C; with ACTION, act on those of another terminal.
 
@@ -1253,8 +1260,10 @@ def cluster(
     home = Home.from_environment()
     if action:
         if nodes or kafka_version or broker or isolation:
-            raise click.UsageError("an action takes no options: they are those of a new cluster")
-        return command.act(home, action)
+            raise click.UsageError("an action takes --name only: the others are of a new cluster")
+        return command.act(home, action, named)
+    if named:
+        raise click.UsageError("--name is of an action, as in: ackbench cluster status --name NAME")
     pairs = [text.partition("=") for text in broker]
     for name, equals, _ in pairs:
         if not name or not equals:

@@ -269,12 +269,8 @@ def _cluster_in(folder: Path) -> HandCluster:
     return HandCluster(LocalCluster(folder, require_own_machine(folder)))
 
 
-def running_cluster(home: Home) -> HandCluster:
-    """Return the cluster by hand that runs in a home, which another process has started.
-
-    Raises:
-        InputError: there is none, or there are several.
-    """
+def running_clusters(home: Home) -> list[HandCluster]:
+    """Return the clusters by hand that run in a home, which other processes have started."""
     found = []
     for folder in sorted(home.clusters.glob(f"{PREFIX}-*")):
         try:
@@ -283,8 +279,4 @@ def running_cluster(home: Home) -> HandCluster:
         except HarnessError:
             continue  # what is left of one that has ended
         found.append(cluster)
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise InputError("no cluster runs: start one with `ackbench cluster` in another terminal")
-    raise InputError(f"{len(found)} clusters run: {', '.join(one.name for one in found)}")
+    return found

@@ -13,7 +13,7 @@ from typing import Final
 
 from ackbench.experiments.commands.api.hand_cluster import (
     HandCluster,
-    running_cluster,
+    running_clusters,
     start_cluster,
 )
 from ackbench.experiments.messages.errors import UnknownName
@@ -140,15 +140,32 @@ ACTIONS: Final[Mapping[str, ClusterAction]] = {
 }
 
 
-def act(home: Home, words: Sequence[str]) -> int:
+def act(home: Home, words: Sequence[str], named: str | None) -> int:
     """Do something to the cluster that another terminal has started.
 
+    Args:
+        home: of the cluster.
+        words: the action and its arguments.
+        named: the cluster's name; `None`: the only one that runs.
+
     Raises:
-        UnknownName: there is no such action.
-        InputError: no cluster runs, or a word is wrong.
+        UnknownName: there is no such action, or no such cluster runs.
+        InputError: no cluster runs, several do and none is named, or a word is wrong.
     """
-    echo(_done(running_cluster(home), words))
+    echo(_done(_chosen(running_clusters(home), named), words))
     return 0
+
+
+def _chosen(clusters: Sequence[HandCluster], named: str | None) -> HandCluster:
+    found = [one for one in clusters if named in {None, one.name}]
+    if len(found) == 1:
+        return found[0]
+    if not clusters:
+        raise InputError("no cluster runs: start one with `ackbench cluster` in another terminal")
+    names = [one.name for one in clusters]
+    if named:
+        raise UnknownName(f"no cluster {named} runs{did_you_mean(named, names)}")
+    raise InputError(f"{len(names)} clusters run: name one with --name {' or '.join(names)}")
 
 
 def _done(cluster: HandCluster, words: Sequence[str]) -> str:

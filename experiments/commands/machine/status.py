@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 from typing import Final
 
-from ackbench.experiments.commands.api.hand_cluster import running_cluster
+from ackbench.experiments.commands.api.hand_cluster import running_clusters
 from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.messages.terminal import echo
 from ackbench.experiments.orchestration.services import is_up
@@ -24,7 +24,7 @@ _STOP_S: Final = 120.0
 
 
 def status(home: Home) -> int:
-    """Print the sweeps in progress, the cluster by hand and the services, and how each is ended."""
+    """Print the sweeps in progress, clusters by hand and the services, and how each is ended."""
     lines = [*_sweep_lines(home), *_other_lines(home)]
     for line in lines:
         echo(line)
@@ -49,13 +49,10 @@ def _sweep_lines(home: Home) -> Iterator[str]:
 
 
 def _other_lines(home: Home) -> Iterator[str]:
-    try:
-        cluster = running_cluster(home)
-    except InputError:
-        cluster = None
-    if cluster:
-        yield f"cluster by hand: bootstrap.servers={cluster.bootstrap_servers}"
-        yield "  look: ackbench cluster status   end: Ctrl-C where it was started"
+    for cluster in running_clusters(home):
+        yield f"cluster {cluster.name}: bootstrap.servers={cluster.bootstrap_servers}"
+        look = f"ackbench cluster status --name {cluster.name}"
+        yield f"  look: {look}   end: Ctrl-C where it was started"
     if is_up(home):
         yield "ackbench up: the pages of Airflow and MLflow"
         yield "  end: Ctrl-C where it was started"

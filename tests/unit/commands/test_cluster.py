@@ -3,11 +3,58 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from pathlib import Path
 
+import pytest
 from support.command_line import ackbench
 
+from ackbench.experiments.commands.api import hand_cluster
 from ackbench.experiments.commands.machine.cluster import ACTIONS
-from ackbench.infra.machine.home import REPOSITORY
+from ackbench.infra.machine.home import REPOSITORY, Home
+
+
+@dataclass(frozen=True)
+class FakeCluster:
+    """A running cluster without processes, or topics."""
+
+    folder: Path
+    bootstrap_servers: str = "127.0.0.1:9"
+
+    @property
+    def name(self) -> str:
+        """That of its folder."""
+        return self.folder.name
+
+    def status(self) -> tuple[()]:
+        """Return no node."""
+        return ()
+
+    def partitions(self) -> tuple[()]:
+        """Return no partition."""
+        return ()
+
+
+@pytest.fixture
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the names of two clusters that run in the home."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
+    monkeypatch.setattr(hand_cluster, "_cluster_in", FakeCluster)
+    names = ["by-hand-497d92", "by-hand-51aaf1"]
+    for name in names:
+        (Home(tmp_path).clusters / name).mkdir(parents=True)
+    return names
+
+
+def test_of_several_clusters_each_is_listed_and_an_action_names_one(names: list[str]) -> None:
+    """What to write is in the message."""
+    listed = ackbench("status").output
+    assert all(f"ackbench cluster status --name {name} " in listed for name in names)
+    refused = ackbench("cluster", "status")
+    assert (refused.exit_code, f"--name {' or '.join(names)}" in refused.output) == (2, True)
+    assert ackbench("cluster", "status", "--name", names[1]).exit_code == 0
+    unknown = ackbench("cluster", "status", "--name", "by-hand-51aaf2")
+    assert (unknown.exit_code, f"did you mean {names[1]}" in unknown.output) == (2, True)
 
 
 def test_help_and_document_list_the_actions_that_there_are() -> None:
