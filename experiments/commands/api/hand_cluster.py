@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from ackbench.experiments.planning.properties import resolve_version
 from ackbench.infra.cluster.capabilities import Capability, missing_capability
 from ackbench.infra.cluster.cleaning import require_own_machine
 from ackbench.infra.cluster.local import LocalCluster, provision
@@ -232,7 +233,8 @@ def start_cluster(
 
     Args:
         nodes: brokers, each a controller too (KRaft).
-        kafka_version: a release; its jars are fetched when they are first needed.
+        kafka_version: a release, or the beginning of one, such as `3.9`; its jars are fetched when
+            they are first needed.
         broker: properties of the brokers that replace ackbench's, such as
             `{"min.insync.replicas": "2"}`.
         isolation: whether nodes can be isolated: needs root.
@@ -242,6 +244,7 @@ def start_cluster(
         The cluster, healthy.
 
     Raises:
+        InputError: there is no such version.
         MachineError: this machine lacks what it needs; one line.
         HarnessError: a broker did not start; with the end of its log.
     """
@@ -251,7 +254,7 @@ def start_cluster(
         raise MachineError(f"{missing.reason}: {missing.remedy}")
     spec = ClusterSpec(
         nodes=nodes,
-        kafka_version=kafka_version,
+        kafka_version=resolve_version(kafka_version),
         broker=dict(broker or {}),
         network="namespaces" if isolation else "loopback",
     )

@@ -57,6 +57,21 @@ def test_of_several_clusters_each_is_listed_and_an_action_names_one(names: list[
     assert (unknown.exit_code, f"did you mean {names[1]}" in unknown.output) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [(("--kafka-version", "4.9"), "invalid kafka.version: '4.9' (allowed: a released version f")],
+    ids=["version"],
+)
+def test_what_no_cluster_can_have_is_refused_before_anything_is_done(
+    options: tuple[str, ...], error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one line: no jars are announced, or fetched."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
+    refused = ackbench("cluster", *options)
+    assert (refused.exit_code, refused.output.count("\n")) == (2, 1), refused.output
+    assert refused.output.startswith(f"ackbench: {error}")
+
+
 def test_help_and_document_list_the_actions_that_there_are() -> None:
     """The help has them by hand, because it imports no command."""
     text = " ".join(ackbench("cluster", "--help").output.split())
