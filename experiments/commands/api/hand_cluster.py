@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.planning.properties import resolve_version
+from ackbench.experiments.planning.properties import nearest_properties, resolve_version
 from ackbench.infra.cluster.capabilities import Capability, missing_capability
 from ackbench.infra.cluster.cleaning import require_own_machine
 from ackbench.infra.cluster.local import LocalCluster, provision
@@ -244,7 +244,7 @@ def start_cluster(
         The cluster, healthy.
 
     Raises:
-        InputError: there is no such version.
+        InputError: there is no such version, or it has no such property, or not with this value.
         MachineError: this machine lacks what it needs; one line.
         HarnessError: a broker did not start; with the end of its log.
     """
@@ -252,9 +252,11 @@ def start_cluster(
     missing = missing_capability(Capability.NAMESPACES) if isolation else None
     if missing:
         raise MachineError(f"{missing.reason}: {missing.remedy}")
+    version = resolve_version(kafka_version)
+    _refuse_invalid(broker or {}, version)
     spec = ClusterSpec(
         nodes=nodes,
-        kafka_version=resolve_version(kafka_version),
+        kafka_version=version,
         broker=dict(broker or {}),
         network="namespaces" if isolation else "loopback",
     )
@@ -266,6 +268,18 @@ def start_cluster(
         yield cluster
     finally:
         cluster.destroy()
+
+
+def _refuse_invalid(broker: Mapping[str, str], version: str) -> None:
+    """Check properties of the brokers as those of an experiment's file that may load code."""
+    from ackbench.experiments.planning.axes import KnownNames, Scope, resolve_name
+    from ackbench.experiments.planning.settings import check_property_value
+
+    no_names = frozenset[str]()
+    known = KnownNames((), no_names, no_names, nearest_properties(version), {})
+    for name, value in broker.items():
+        place = resolve_name(Scope.BROKER, name, known)
+        check_property_value(place, value, known, allow_code=True)
 
 
 def _cluster_in(folder: Path) -> HandCluster:

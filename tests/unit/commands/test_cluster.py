@@ -59,8 +59,12 @@ def test_of_several_clusters_each_is_listed_and_an_action_names_one(names: list[
 
 @pytest.mark.parametrize(
     ("options", "error"),
-    [(("--kafka-version", "4.9"), "invalid kafka.version: '4.9' (allowed: a released version f")],
-    ids=["version"],
+    [
+        (("--kafka-version", "4.9"), "invalid kafka.version: '4.9' (allowed: a released version f"),
+        (("--broker", "min.insync.replica=2"), "unknown broker property min.insync.replica; did "),
+        (("--broker", "min.insync.replicas=abc"), "broker property min.insync.replicas is 'abc'; "),
+    ],
+    ids=["version", "name", "value"],
 )
 def test_what_no_cluster_can_have_is_refused_before_anything_is_done(
     options: tuple[str, ...], error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
