@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Final
+from typing import Final, get_args
 
 from ackbench.experiments.commands.api.hand_cluster import (
     HandCluster,
@@ -21,7 +21,7 @@ from ackbench.experiments.messages.phrases import did_you_mean, format_count, on
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.pages.live.by_hand import ClusterView, HandPage, hand_page
 from ackbench.infra.errors import AckbenchError, HarnessError, InputError, WaitTimeout
-from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.kafka.spec import ClusterSpec, NodeState
 from ackbench.infra.machine.home import Home
 
 _QUIT: Final = ("quit", "exit", "stop")
@@ -60,9 +60,20 @@ def _topic(words: Sequence[str]) -> str:
 
 
 def _of_node(
-    word: str, act: Callable[[HandCluster, int], int]
+    word: str,
+    act: Callable[[HandCluster, int], int],
+    states: Sequence[NodeState] = get_args(NodeState),
 ) -> Callable[[HandCluster, Sequence[str]], str]:
-    return lambda cluster, words: f"node {act(cluster, _number(words, 0))} is {word}"
+    """Return an action on a node that is in one of these states; in another it has no effect."""
+
+    def run(cluster: HandCluster, words: Sequence[str]) -> str:
+        number = _number(words, 0)
+        for node in cluster.status():
+            if node.node_id == number and node.state not in states:
+                raise InputError(f"node {number} is {node.state}, not {' or '.join(states)}")
+        return f"node {act(cluster, number)} is {word}"
+
+    return run
 
 
 def _of_leader(
@@ -113,13 +124,15 @@ ACTIONS: Final[Mapping[str, ClusterAction]] = {
         "pause NODE", "pause a node (SIGSTOP)", _of_node("paused", HandCluster.pause)
     ),
     "resume": ClusterAction(
-        "resume NODE", "resume a paused node", _of_node("resumed", HandCluster.resume)
+        "resume NODE", "resume a paused node", _of_node("resumed", HandCluster.resume, ["paused"])
     ),
     "shutdown": ClusterAction(
-        "shutdown NODE", "shut a node down cleanly", _of_node("shut down", HandCluster.stop)
+        "shutdown NODE",
+        "shut a node down cleanly",
+        _of_node("shut down", HandCluster.stop, ["running", "paused"]),
     ),
     "start": ClusterAction(
-        "start NODE", "start a node again", _of_node("started", HandCluster.start)
+        "start NODE", "start a node again", _of_node("started", HandCluster.start, ["stopped"])
     ),
     "kill-leader": ClusterAction(
         "kill-leader TOPIC [PARTITION]",

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from support.command_line import ackbench
 
 from ackbench.experiments.commands.api import hand_cluster
 from ackbench.experiments.commands.machine.cluster import ACTIONS
+from ackbench.infra.kafka.spec import NodeState, NodeStatus
 from ackbench.infra.machine.home import REPOSITORY, Home
 
 
 @dataclass(frozen=True)
 class FakeCluster:
-    """A running cluster without processes, or topics."""
+    """A running cluster without processes, or topics: a node of each state."""
 
     folder: Path
     bootstrap_servers: str = "127.0.0.1:9"
@@ -26,9 +28,10 @@ class FakeCluster:
         """That of its folder."""
         return self.folder.name
 
-    def status(self) -> tuple[()]:
-        """Return no node."""
-        return ()
+    def status(self) -> tuple[NodeStatus, ...]:
+        """Return a running node, a paused one and a stopped one."""
+        states = enumerate(get_args(NodeState), 1)
+        return tuple(NodeStatus(node, state, None, None, 0, 0, 0) for node, state in states)
 
     def partitions(self) -> tuple[()]:
         """Return no partition."""
@@ -55,6 +58,23 @@ def test_of_several_clusters_each_is_listed_and_an_action_names_one(names: list[
     assert ackbench("cluster", "status", "--name", names[1]).exit_code == 0
     unknown = ackbench("cluster", "status", "--name", "by-hand-51aaf2")
     assert (unknown.exit_code, f"did you mean {names[1]}" in unknown.output) == (2, True)
+
+
+@pytest.mark.usefixtures("names")
+@pytest.mark.parametrize(
+    ("action", "error"),
+    [
+        ("resume 1", "node 1 is running, not paused"),
+        ("resume 3", "node 3 is stopped, not paused"),
+        ("shutdown 3", "node 3 is stopped, not running or paused"),
+        ("start 1", "node 1 is running, not stopped"),
+        ("start 2", "node 2 is paused, not stopped"),
+    ],
+)
+def test_an_action_without_effect_says_what_the_node_is(action: str, error: str) -> None:
+    """Not that it was done."""
+    refused = ackbench("cluster", "--name", "by-hand-497d92", *action.split())
+    assert (refused.exit_code, refused.output) == (2, f"ackbench: {error}\n")
 
 
 @pytest.mark.parametrize(
