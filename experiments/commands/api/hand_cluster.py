@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.planning.properties import nearest_properties, resolve_version
 from ackbench.infra.cluster.capabilities import Capability, missing_capability
 from ackbench.infra.cluster.cleaning import require_own_machine
@@ -261,7 +262,7 @@ def start_cluster(
         network="namespaces" if isolation else "loopback",
     )
     ensure_kafka_ready(home.cache, spec, announce)
-    announce(f"starting {nodes} brokers ...")
+    announce(f"starting {format_count(nodes, 'broker')} ...")
     name = f"{PREFIX}-{secrets.token_hex(3)}"
     cluster = HandCluster(provision(home.clusters, home.cache, name, spec))
     try:

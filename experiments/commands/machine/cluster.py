@@ -38,25 +38,17 @@ class ClusterAction:
     """Returns what was done, in a sentence."""
 
 
-def _number(words: Sequence[str], place: int, default: int | None = None) -> int:
-    """Return a number among the words.
+def _number(words: Sequence[str], place: int, default: int = 0) -> int:
+    """Return a number among the words, or the default if there are fewer.
 
     Raises:
-        InputError: it is missing, or is none.
+        InputError: it is none.
     """
     if len(words) <= place:
-        if default is not None:
-            return default
-        raise InputError("a node's number is missing, as in: kill 2")
+        return default
     if not words[place].isdecimal():
         raise InputError(f"{words[place]} is no number")
     return int(words[place])
-
-
-def _topic(words: Sequence[str]) -> str:
-    if not words:
-        raise InputError("a topic is missing, as in: kill-leader orders 0")
-    return words[0]
 
 
 def _of_node(
@@ -80,7 +72,7 @@ def _of_leader(
     word: str, act: Callable[[HandCluster, str, int], int]
 ) -> Callable[[HandCluster, Sequence[str]], str]:
     def run(cluster: HandCluster, words: Sequence[str]) -> str:
-        topic, partition = _topic(words), _number(words, 1, 0)
+        topic, partition = words[0], _number(words, 1)
         node = act(cluster, topic, partition)
         return f"node {node}, the leader of {topic}-{partition}, is {word}"
 
@@ -88,7 +80,7 @@ def _of_leader(
 
 
 def _create(cluster: HandCluster, words: Sequence[str]) -> str:
-    topic, partitions = _topic(words), _number(words, 1, 1)
+    topic, partitions = words[0], _number(words, 1, 1)
     replicas = _number(words, 2, min(3, len(cluster.nodes)))
     cluster.create_topic(topic, partitions, replicas)
     each = f"{format_count(replicas, 'replica')}{' each' if partitions > 1 else ''}"
@@ -187,7 +179,10 @@ def _done(cluster: HandCluster, words: Sequence[str]) -> str:
         raise UnknownName(
             f"no action {name}{did_you_mean(name, ACTIONS)}; there are: {', '.join(ACTIONS)}"
         )
-    return ACTIONS[name].run(cluster, rest)
+    action = ACTIONS[name]
+    if len(words) < len(action.usage.partition("[")[0].split()):
+        raise InputError(f"a word is missing: {action.usage}")
+    return action.run(cluster, rest)
 
 
 def serve(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import NoReturn, get_args
 
 import pytest
 from support.command_line import ackbench
 
 from ackbench.experiments.commands.api import hand_cluster
 from ackbench.experiments.commands.machine.cluster import ACTIONS
+from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.spec import NodeState, NodeStatus
 from ackbench.infra.machine.home import REPOSITORY, Home
 
@@ -69,10 +70,13 @@ def test_of_several_clusters_each_is_listed_and_an_action_names_one(names: list[
         ("shutdown 3", "node 3 is stopped, not running or paused"),
         ("start 1", "node 1 is running, not stopped"),
         ("start 2", "node 2 is paused, not stopped"),
+        ("topic", "a word is missing: topic NAME [PARTITIONS [REPLICAS]]"),
+        ("isolate", "a word is missing: isolate NODE"),
+        ("pause-leader", "a word is missing: pause-leader TOPIC [PARTITION]"),
     ],
 )
-def test_an_action_without_effect_says_what_the_node_is(action: str, error: str) -> None:
-    """Not that it was done."""
+def test_an_action_that_has_no_effect_says_why(action: str, error: str) -> None:
+    """What the node is, or which word of this action is missing."""
     refused = ackbench("cluster", "--name", "by-hand-497d92", *action.split())
     assert (refused.exit_code, refused.output) == (2, f"ackbench: {error}\n")
 
@@ -94,6 +98,21 @@ def test_what_no_cluster_can_have_is_refused_before_anything_is_done(
     refused = ackbench("cluster", *options)
     assert (refused.exit_code, refused.output.count("\n")) == (2, 1), refused.output
     assert refused.output.startswith(f"ackbench: {error}")
+
+
+def test_a_cluster_of_one_node_is_announced_as_one_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it is started."""
+
+    def provision(*_: object) -> NoReturn:
+        raise HarnessError("not started")
+
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
+    monkeypatch.setattr(hand_cluster, "ensure_kafka_ready", lambda *_: None)
+    monkeypatch.setattr(hand_cluster, "provision", provision)
+    started = ackbench("cluster", "--nodes", "1")
+    assert started.output == "starting 1 broker ...\nackbench: not started\n"
 
 
 def test_help_and_document_list_the_actions_that_there_are() -> None:
