@@ -110,7 +110,7 @@ image: setup ## build the OCI images (mmdebstrap and podman); SOURCE=address of 
 image-test: setup ## run the images: check, a sweep of one cell, rights, size (podman)
 	@$(BIN)/pytest tests/image
 
-clean: ## remove what killed runs left behind; sealed trials are kept
+clean: ## remove what ended runs left behind; sealed trials are kept
 	@$(BIN)/ackbench clean
 
 lock: ## resolve the dependencies again, with hashes

@@ -1,4 +1,4 @@
-"""`ackbench clean`: remove what killed runs left behind; delete sweeps that are named.
+"""`ackbench clean`: remove what ended runs left behind; delete sweeps that are named.
 
 Sealed trials are deleted only with their sweep, and a sweep only by its id. Everything is deleted
 under the lock of its sweep, or when no process locks it: docs/security.md has the whole table.

@@ -1322,7 +1322,7 @@ def up(
     )
 
 
-@cli.command(short_help="Remove what killed runs left behind.")
+@cli.command(short_help="Remove what ended runs left behind.")
 @click.option(
     "--sweep",
     "sweeps",
@@ -1332,7 +1332,7 @@ def up(
 )
 @click.option("--force", is_flag=True, help="Also end runs in progress and their clusters.")
 def clean(sweeps: tuple[str, ...], force: bool) -> int:
-    """Remove what killed runs left behind: processes, clusters, unfinished trials.
+    """Remove what ended runs left behind: logs of brokers, processes, clusters, unfinished trials.
 
     Also copies of published sweeps, and the live page. Sealed trials are kept.
     """
