@@ -156,29 +156,6 @@ def test_clearing_the_plan_or_the_run_resumes_the_same_sweep(
     assert killed.sealed() == skipped.sealed
 
 
-def test_a_run_that_a_person_marks_as_failed_has_failed_and_goes_on_when_it_is_cleared(
-    killed: KilledTrial, skipped: Ended
-) -> None:
-    """Its trial is not called unhealed: the cluster is destroyed while the trial ends."""
-    del skipped
-    run = killed.run.api.trigger({"experiment": "cleared.yaml"})
-    seen = len(killed.sealed())
-    wait_until(
-        lambda: "flowing" in killed.bench.event_kinds(),
-        awaiting="the load of a trial",
-        timeout_s=_TIMEOUT_S,
-        seen=lambda: [(task["task_id"], task["state"]) for task in run.tasks()],
-    )
-    run.mark("failed")
-    assert run.wait() == "failed"
-    (line,) = run.logged(*run.tasks("outcome"))
-    assert line == "the run was marked as failed; clear it to go on with its sweep"
-    run.clear()
-    assert run.wait() == "success"
-    assert len(killed.sealed()) == seen + 2
-    assert not [*killed.bench.home.sweeps.glob("*/trials/*.failed")]
-
-
 def test_a_file_that_does_not_parse_is_a_dag_that_says_so(killed: KilledTrial) -> None:
     """The others run beside it."""
     api, dag_id = killed.run.api, "ackbench_unreadable.broken"
