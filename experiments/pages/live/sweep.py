@@ -140,7 +140,7 @@ class SweepFollower:
             self._end(self._follower.trial_id)
             self.close()
         if trial_id and trial_id in self._numbers and self._follower is None:
-            self._follower = TrialFollower(self.sweep, self._plan.trial(trial_id))
+            self._follower = TrialFollower(self.sweep, self._plan.trial(trial_id), self._since_ns)
         if self._follower:
             self._trial = self._follower.read()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -142,13 +144,20 @@ class _Load:
 class TrialFollower:
     """Reads the figures of one trial again and again.
 
+    An interrupted trial is run again in a new folder of the same name: the figures begin again.
+
     Args:
         sweep: the trial's sweep.
         spec: the trial.
+        since_ns: as in `SweepFollower`; a load that began before is an interrupted attempt's.
     """
 
-    def __init__(self, sweep: SweepFolder, spec: TrialSpec) -> None:
-        self._folder, self._spec = sweep.partial(spec.trial_id), spec
+    def __init__(self, sweep: SweepFolder, spec: TrialSpec, since_ns: int = 0) -> None:
+        self._folder, self._spec, self._since_ns = sweep.partial(spec.trial_id), spec, since_ns
+        self._descriptor = -1
+        self._begin()
+
+    def _begin(self) -> None:
         self._journal = JournalFollower(self._folder / JOURNAL_FILE)
         self._load: _Load | None = None
         self._figures: TrialFigures | None = None
@@ -164,14 +173,32 @@ class TrialFollower:
         Args:
             running: whether it still runs; the files of one that has ended are read once more.
         """
+        if self._is_new_folder():
+            self.close()
+            self._begin()
+            with suppress(FileNotFoundError):  # an open folder's inode is given to no other one
+                self._descriptor = os.open(self._folder, os.O_RDONLY)
         events = self._journal.read()
+        if events.load_begin_ns is not None and events.load_begin_ns < self._since_ns:
+            events = TrialEvents()
         if self._load is None and events.load_begin_ns is not None:
             self._load = _Load(self._spec, self._folder / _CLIENTS, events.load_begin_ns)
         if self._load:
             self._figures = self._load.read()
         return LiveTrial(self._spec, events, self._figures, running, time.time_ns())
 
+    def _is_new_folder(self) -> bool:
+        """Return whether the folder is not the one that was read; a sealed trial has none."""
+        try:
+            status = self._folder.stat()
+        except FileNotFoundError:
+            return False
+        return self._descriptor < 0 or not os.path.samestat(os.fstat(self._descriptor), status)
+
     def close(self) -> None:
         """Release the files."""
         if self._load:
             self._load.close()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1

@@ -170,12 +170,15 @@ def test_a_failure_is_logged_once_and_the_reader_goes_on(
     reader.close()
 
 
-def test_a_sweep_without_a_plan_is_waited_for(tmp_path: Path) -> None:
+def test_a_sweep_without_a_plan_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The reader may start before the plan is there."""
+    monkeypatch.setattr("time.time_ns", lambda: BEGIN_NS)
     home = Home(tmp_path)
     reader = LiveReader(home, "quick-20260101T000000-abcd")
     reader.tick()
-    sweep = a_running_sweep(home.sweeps)  # its activity is newer than the reader
+    sweep = a_running_sweep(home.sweeps)  # its activity is no older than the reader
     plant_events(sweep, sweep.plan().trials[0])
     plant_load(sweep.partial("000-abcdef") / "clients", 0.2)
     reader.tick()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -106,6 +107,27 @@ def test_each_record_counts_in_the_slot_of_its_own_time(running: Running) -> Non
     assert slots(figures.acked) == [1, 1, 1]
     assert slots(figures.read) == [1, 1, 0, 1]
     assert (figures.unsettled, figures.failed, figures.refused) == (1, 0, 0)
+
+
+def test_an_interrupted_trial_that_is_run_again_begins_again(running: Running) -> None:
+    """Its new folder has the name of the old one, and may have its inode number."""
+    attempts = running.begin()
+    attempts.send(0, [0, 99, 100, 250], SENT)
+    assert running.figures().unsettled == 4
+    shutil.rmtree(running.clients.parent)
+    running.clients.mkdir(parents=True)
+    assert running.follower.read().figures is None
+    running.begin().send(0, [10], SENT)
+    assert running.figures().unsettled == 1
+
+
+def test_an_attempt_of_an_earlier_run_has_no_figures(running: Running) -> None:
+    """Its folder stays until the cluster of the next attempt is healthy."""
+    running.begin().send(0, [10], SENT)
+    follower = TrialFollower(running.sweep, SPEC, BEGIN_NS + 1)
+    live = follower.read()
+    follower.close()
+    assert (live.figures, live.load_s) == (None, None)
 
 
 def test_a_second_reading_adds_what_is_new_and_nothing_twice(running: Running) -> None:
