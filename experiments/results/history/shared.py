@@ -9,8 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+from pydantic import ValidationError
 
 from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.results.history.summarize import summarize
@@ -29,6 +32,9 @@ _REQUESTS: Final = 16
 def publish_history(sweep: SweepFolder, files: Mapping[str, bytes], published: Location) -> None:
     """Write what a store keeps of a sweep beside it: its files of the warehouse, and its summary.
 
+    A copy of a published sweep does not say how long it took, nor how large its folder is: the
+    summary of the host that ran it does.
+
     Args:
         sweep: the sweep.
         files: of the warehouse.
@@ -38,7 +44,20 @@ def publish_history(sweep: SweepFolder, files: Mapping[str, bytes], published: L
         LocationError: the store cannot be read or written.
     """
     write_files(files, warehouse_beside(published))
-    write_summary(summarize(sweep, ""), published.parent)
+    summary, store = summarize(sweep, ""), published.parent
+    for earlier in _stored_summaries(sweep.sweep_id, store) if sweep.origin else ():
+        if earlier.took_s is not None:
+            known = {"took_s": earlier.took_s, "size_bytes": earlier.size_bytes}
+            summary = summary.model_copy(update=known)
+    write_summary(summary, store)
+
+
+def _stored_summaries(sweep_id: str, store: Location) -> Iterator[SweepSummary]:
+    folder = store.at(SUMMARIES)
+    for name in folder.list_files():
+        if _sweep_of(name) == sweep_id and (content := folder.read(name)):
+            with suppress(ValidationError):  # damaged, or of another version
+                yield SweepSummary.model_validate_json(content)
 
 
 def write_summary(summary: SweepSummary, store: Location) -> None:

@@ -22,8 +22,10 @@ from ackbench.experiments.results.history.index import IndexFilter, SweepState, 
 from ackbench.experiments.results.history.kept import complete_summaries
 from ackbench.experiments.results.history.pins import pinned_sweeps
 from ackbench.experiments.results.history.pruning import DAY_S
+from ackbench.experiments.results.history.shared import publish_history
 from ackbench.experiments.sweep.folder import SEVERAL_HOSTS, SweepFolder
 from ackbench.experiments.sweep.lookup import SUMMARIES
+from ackbench.experiments.sweep.published import fetch_sweep
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.home import Home
 
@@ -123,6 +125,22 @@ def test_a_sweep_that_is_measured_again_has_one_summary(
     )
     assert newest.summary.violated == 1
     assert len(open_location(store).at(SUMMARIES).list_files()) == len(NIGHTS)
+
+
+def test_another_host_that_measures_keeps_how_long_the_sweep_took(
+    two_hosts: Callable[[str], Home], store: str
+) -> None:
+    """And its size: the copy has neither its activity nor all of its files."""
+    ran = SweepFolder(two_hosts("host 1").sweeps / NIGHTS[-1])
+    ran.report_activity("done")
+    assert ackbench("publish", NIGHTS[-1]).exit_code == 0
+    laptop, shared = two_hosts("a new laptop"), open_location(store)
+    before = index(laptop, store=shared)[0].summary
+    copy = fetch_sweep(laptop, shared.at(NIGHTS[-1]).uri)
+    publish_history(copy, {}, shared.at(NIGHTS[-1]))
+    after = index(laptop, store=shared)[0].summary
+    assert after.took_s is not None
+    assert (after.took_s, after.size_bytes) == (before.took_s, before.size_bytes)
 
 
 def test_what_is_no_summary_is_not_taken_for_one(
