@@ -5,6 +5,7 @@ As a table, as JSON, as a page, and as a gate.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Final
 from rich.table import Table
 
 from ackbench.experiments.commands.show import ResultFiles, gate_exit_code
+from ackbench.experiments.ledger.location import is_uri
 from ackbench.experiments.messages.console import console_for_results, print_text, result_table
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
 from ackbench.experiments.pages.report.comparison_files import (
@@ -94,7 +96,8 @@ def compare_results(
     if as_json:
         echo_json(compared.model_dump_json(indent=2))
     elif isinstance(compared, AxisComparison):
-        _print_within(compared, sides[0].results, in_full=in_full)
+        argument = name if is_uri(name) else compared.sweep
+        _print_within(compared, sides[0].results, argument, in_full=in_full)
     else:
         _print(compared)
         _print_unpaired((("only in A", compared.only_a), ("only in B", compared.only_b)))
@@ -124,7 +127,9 @@ def _write(path: Path, home: Home, render: Callable[[], str]) -> None:
         raise InputError(f"--html {path}: cannot be written ({error.strerror})") from error
 
 
-def _print_within(within: AxisComparison, results: SweepResults, *, in_full: bool) -> None:
+def _print_within(
+    within: AxisComparison, results: SweepResults, argument: str, *, in_full: bool
+) -> None:
     """Print a table per group of cells that differ in the axis alone, and what it shows."""
     terminal = sys.stdout.isatty()
     console = console_for_results(terminal=terminal)
@@ -138,7 +143,7 @@ def _print_within(within: AxisComparison, results: SweepResults, *, in_full: boo
         print_text(console, sentence, wrap=terminal, style="bold")
     _print_unpaired((("in no pair", within.left_out),))
     if not in_full:
-        named = f"ackbench compare {within.sweep} --by {within.axis}"
+        named = f"ackbench compare {shlex.quote(argument)} --by {within.axis}"
         print_text(console, f"details: {named} --all  (pairs, intervals, tests)", wrap=False)
 
 

@@ -106,6 +106,13 @@ KEPT, BROKEN, AS_EXPECTED, NOT_EXPECTED, TWO_CELLS = (
 )
 
 
+def test_the_details_of_a_sweep_at_a_uri_are_a_command_that_finds_it(home: Path) -> None:
+    """As it was given: its id alone names a sweep of the home."""
+    uri = (home / "sweeps" / TWO_CELLS).as_uri()
+    details = f"details: ackbench compare {uri} --by acks --all"
+    assert details in ackbench("compare", uri, "--by", "acks").output
+
+
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
     ("arguments", "code"),
