@@ -43,6 +43,7 @@ from ackbench.experiments.sweep.lookup import (
     is_sweep_id,
     list_sweeps,
     pruned_text,
+    time_of_sweep,
 )
 from ackbench.experiments.sweep.own_plans import MARK
 from ackbench.experiments.sweep.plan import Plan
@@ -339,7 +340,8 @@ def open_sweep(
     """Return a sweep to read: of this home, or a copy of a published one.
 
     Of a sweep that several hosts run, this home has its own trials only: that is a copy too. A
-    sweep whose id this home does not have is looked for in the store of `ACKBENCH_STORE`.
+    sweep that this home does not have is looked for in the store of `ACKBENCH_STORE`: by its id, or
+    the newest measured one of an experiment or of all.
 
     Args:
         home: the home of sweeps and copies.
@@ -355,13 +357,17 @@ def open_sweep(
     try:
         sweep = finished_sweep(home, named, notify)
     except UnknownName:
-        store = store_of_environment() if named and is_sweep_id(named) else None
-        if not named or store is None:
+        store = None if named and "/" in named else store_of_environment()
+        if store is None:
             raise
         with storage_errors():
-            if store.at(named).read(PLAN) is not None:
-                return fetch_sweep(home, store.at(named).uri)
-            if any(one.startswith(f"{named}.") for one in store.at(SUMMARIES).list_files()):
+            summarized = {one.partition(".")[0] for one in store.at(SUMMARIES).list_files()}
+            stored = filter(is_sweep_id, summarized.intersection(store.list_folders()))
+            asked = [one for one in stored if named in {None, experiment_of_sweep(one)}]
+            sweep_id = max(asked, key=lambda one: (time_of_sweep(one), one), default=named)
+            if sweep_id and is_sweep_id(sweep_id) and store.at(sweep_id).read(PLAN) is not None:
+                return fetch_sweep(home, store.at(sweep_id).uri)
+            if named in summarized:
                 raise UnknownName(pruned_text(named)) from None
         raise
     uri = published_uri(sweep) if runs_on_several_hosts(sweep) and sweep.pending() else None

@@ -97,9 +97,11 @@ def test_the_commands_show_one_history_from_each_host(
     two_hosts("a new laptop")
     monkeypatch.setenv("ACKBENCH_STORE", store)
     assert "4 sweeps" in ackbench("trend", "nightly").output
-    shown = ackbench("show", NIGHTS[0])
-    assert NIGHTS[0] in shown.output
-    assert shown.exit_code == 0, shown.output
+    for named, night in ((NIGHTS[0], NIGHTS[0]), ("nightly", NIGHTS[-1]), (None, NIGHTS[-1])):
+        shown = ackbench("show", *filter(None, [named]))
+        assert night in shown.output
+        assert shown.exit_code == 0, shown.output
+    assert "unknown sweep weekly" in ackbench("show", "weekly").output
     built = ackbench("site", str(tmp_path / "site"))
     assert built.exit_code == 0, built.output
     pages = sorted(path.stem for path in (tmp_path / "site" / "sweeps").iterdir())
