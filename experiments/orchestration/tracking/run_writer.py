@@ -120,7 +120,8 @@ def _write(
     _log(client, run, content)
     if content.ledger:
         _log_ledger(client, run, content.key, content.ledger)
-    client.set_terminated(run_id, "FAILED" if content.failed else "FINISHED", content.end_ms)
+    end_ms = content.end_ms or run.info.end_time  # `None` is now
+    client.set_terminated(run_id, "FAILED" if content.failed else "FINISHED", end_ms)
     for old in existing:
         if old.info.run_id != run_id:
             client.set_tag(old.info.run_id, "kind", SUPERSEDED)

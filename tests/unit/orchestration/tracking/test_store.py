@@ -209,10 +209,12 @@ def test_a_locked_database_is_one_line_with_its_holder_and_the_sweep_is_tracked_
 
 
 def test_tracking_again_adds_nothing(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
-    """The runs stay the same, and each metric keeps its single value."""
+    """The runs stay the same, also their ends, and each metric keeps its single value."""
     home, sweep, first = tracked
+    ends_ms = {run.info.run_id: run.info.end_time for run in runs(home)}
     assert store.track(sweep, home) == first
-    assert len(runs(home)) == 4
+    assert {run.info.run_id: run.info.end_time for run in runs(home)} == ends_ms
+    assert len(ends_ms) == 4
     from mlflow.tracking import MlflowClient
 
     history = MlflowClient(store.embedded_uri(home)).get_metric_history(
