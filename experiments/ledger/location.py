@@ -331,6 +331,8 @@ def open_location(text: str) -> Location:
         return Location(path, pafs.LocalFileSystem(), path)
     uri = _without_end_slash(text)
     scheme = _checked_scheme(uri)
+    if scheme == "file":  # people write the folder as it is named; Arrow's parser takes no space
+        uri = uri.replace(" ", "%20")
     _refuse_credentials(uri, scheme)
     try:
         files, path = pafs.FileSystem.from_uri(_with_retry_limit(uri, scheme))

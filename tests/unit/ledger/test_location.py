@@ -58,6 +58,13 @@ def test_the_uri_of_a_subfolder_is_escaped_and_keeps_the_options() -> None:
     assert open_location(below.uri).path == below.path
 
 
+def test_a_uri_of_a_folder_may_have_a_space() -> None:
+    """It is the same location as with `%20`."""
+    location = open_location("file:///a folder/sweeps")
+    assert location == open_location("file:///a%20folder/sweeps")
+    assert location.path == "/a folder/sweeps"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
