@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.results.history.kept import forget_summary, keep_pruned, summary_of
 from ackbench.experiments.results.history.pins import pinned_sweeps
 from ackbench.experiments.results.history.sizes import home_sizes
@@ -321,6 +322,6 @@ def _remove_clusters(home: Home, pruned: Collection[str], say: Callable[[str], N
 
     report = cleaning.clean(home.clusters, owners=pruned)
     if report.removed:
-        say(f"removed the logs of {len(report.removed)} clusters")
+        say(f"removed the logs of {format_count(len(report.removed), 'cluster')}")
     for name, why in report.kept.items():
         say(f"kept: cluster {name}: {why}")

@@ -34,6 +34,7 @@ from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import SweepLock
 from ackbench.experiments.sweep.lookup import find_sweep, list_sweeps
 from ackbench.experiments.sweep.plan import Plan
+from ackbench.infra.cluster import cleaning
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.home import Home
 
@@ -163,6 +164,16 @@ def test_a_pruned_sweep_is_deleted_with_its_logs(home: Home) -> None:
     assert names(home) == {"nightly-20260103T020000-0003"}
     assert {path.name for path in home.logs.iterdir()} == names(home)
     assert "pruned sweep nightly-20260101T020000-0001" in lines
+
+
+@pytest.mark.parametrize(("removed", "count"), [(("a",), "1 cluster"), (("a", "b"), "2 clusters")])
+def test_the_logs_of_its_clusters_are_counted(
+    home: Home, monkeypatch: pytest.MonkeyPatch, removed: tuple[str, ...], count: str
+) -> None:
+    """In the singular, too."""
+    home.clusters.mkdir()
+    monkeypatch.setattr(cleaning, "clean", lambda *_, **__: cleaning.CleanReport(removed))
+    assert f"removed the logs of {count}" in run(home, PruneLimits(keep=1))
 
 
 def test_a_large_log_of_a_service_is_cut_though_no_sweep_is_pruned(home: Home, says: Says) -> None:
