@@ -26,7 +26,11 @@ from ackbench.experiments.results.formats.tables import print_cells, print_notes
 from ackbench.experiments.results.lessons.of_sweep import finding_of
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.read import read_results
-from ackbench.experiments.results.run_description import describe_run, next_question
+from ackbench.experiments.results.run_description import (
+    describe_run,
+    is_as_in_catalog,
+    next_question,
+)
 from ackbench.experiments.results.sentences import describe_set_aside, plain_answer
 from ackbench.experiments.results.statements import set_aside_trials
 from ackbench.experiments.sweep.documents import read_note
@@ -187,10 +191,21 @@ def print_results(sweep: SweepFolder, results: SweepResults, *, in_full: bool = 
         print_text(console, line, wrap=terminal)
     for line in _places(sweep, console.width, in_full=in_full):
         print_text(console, line, wrap=False)
-    file = None if sweep.origin else shlex.quote(str(sweep.experiment_yaml))
-    if more := next_question(results.experiment, file):
+    if named := _experiment_as_run(sweep, results):
+        more = next_question(named, expects=bool(results.expectations))
         line = _remarked(f"next:    ackbench {more}", "any setting: --acks 1,all", console.width)
         print_text(console, line, wrap=False)
+
+
+def _experiment_as_run(sweep: SweepFolder, results: SweepResults) -> str | None:
+    """Return what `run` takes for the same settings: the name, or the sweep's file if it has other.
+
+    `None`: this machine has no such file.
+    """
+    if is_as_in_catalog(sweep, results.experiment):
+        return results.experiment
+    has_file = not sweep.origin and sweep.experiment_yaml.is_file()
+    return shlex.quote(str(sweep.experiment_yaml)) if has_file else None
 
 
 def _remarked(command: str, remark: str, columns: int) -> str:

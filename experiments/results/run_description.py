@@ -12,8 +12,11 @@ from typing import Final
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.planning.catalog import catalog_names
+from ackbench.experiments.planning.catalog.loading import load_experiment, read_experiment
+from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import ClusterNeed, Plan
 from ackbench.experiments.sweep.progress import format_duration_with_units
+from ackbench.infra.errors import AckbenchError
 
 _NS_PER_S: Final = 1e9
 _MOST_VALUES: Final = 3
@@ -86,15 +89,23 @@ def _range(values: Iterable[float]) -> str:
     return f"{ordered[0]:,g} to {ordered[-1]:,g}"
 
 
-def next_question(experiment: str, file: str | None) -> str | None:
+def next_question(named: str, *, expects: bool = False) -> str:
     """Return a command that asks more of an experiment: with more trials, and a bound.
 
     Args:
-        experiment: its name.
-        file: of the experiment as it was run; `None`: this machine has none.
-
-    Returns:
-        `None`: it is none of the catalogue, and there is no file.
+        named: the experiment, or its file.
+        expects: whether it has bounds of its own.
     """
-    named = experiment if experiment in catalog_names() else file
-    return f"run {named} --repeats 10 --expect lost=0" if named else None
+    return f"run {named} --repeats 10{'' if expects else ' --expect lost=0'}"
+
+
+def is_as_in_catalog(sweep: SweepFolder, experiment: str) -> bool:
+    """Return whether a sweep ran an experiment as the catalogue has it, however often."""
+    if experiment not in catalog_names():
+        return False
+    catalogued = load_experiment(experiment)
+    try:
+        own = read_experiment(sweep.experiment_yaml)
+    except AckbenchError:  # truncated, or of another version
+        return False
+    return own.model_copy(update={"repeats": catalogued.repeats}) == catalogued

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -442,6 +443,21 @@ def test_show_begins_with_what_was_run_and_ends_with_where_to_look(home: Home) -
     assert not any("ackbench open" in line for line in lines)
     sweep.report.touch()
     assert f"report:  ackbench open report {sweep.sweep_id}" in ackbench("show").stdout
+
+
+def test_the_next_command_has_the_settings_of_the_sweep(home: Home) -> None:
+    """It names the sweep's own file; the experiment only if nothing but repeats differs."""
+    own = shlex.quote(str(a_sweep(home).experiment_yaml))
+    last = ackbench("show").stdout.splitlines()[-1]
+    assert last.startswith(f"next:    ackbench run {own} --repeats 10 --expect lost=0")
+
+    bounded = new_sweep(home, "quick", Overrides(expect=({"lost": "=0"},)))
+    last = ackbench("show", bounded.sweep_id).stdout.splitlines()[-1]
+    assert last.split("  (")[0].endswith("/experiment.yaml' --repeats 10")
+
+    plain = new_sweep(home, "quick", Overrides(repeats=2))
+    last = ackbench("show", plain.sweep_id).stdout.splitlines()[-1]
+    assert last.startswith("next:    ackbench run quick --repeats 10 --expect lost=0")
 
 
 def test_a_dry_run_prints_the_trials_their_time_and_needs_and_writes_nothing(home: Home) -> None:

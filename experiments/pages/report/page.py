@@ -248,7 +248,9 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "shortened": describe_shortened(plan),
         "changed_settings": tuple(changed_setting_lines(results.changed_settings)),
         "run": describe_run(plan, list(data.manifests.values())),
-        "next_question": next_question(results.experiment, f"{folder}/experiment.yaml"),
+        "next_question": next_question(
+            f"{folder}/experiment.yaml", expects=bool(results.expectations)
+        ),
         "settings": settings,
         "differing": differing,
         "versions": versions,
