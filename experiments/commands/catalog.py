@@ -65,8 +65,13 @@ def explain(named: str) -> int:
     return 0
 
 
-def print_plan(planned: PlannedSweep) -> None:
-    """Print what a sweep would run and need: its trials by cell, refused cells and remarks."""
+def print_plan(planned: PlannedSweep, further: str | None = None) -> None:
+    """Print what a sweep would run and need: its trials by cell, refused cells and remarks.
+
+    Args:
+        planned: the sweep.
+        further: what `--until` adds.
+    """
     from ackbench.experiments.results.formats.tables import lines_of_refusals
 
     console, needs = _console(), resource_needs(planned.plan)
@@ -85,6 +90,7 @@ def print_plan(planned: PlannedSweep) -> None:
     for text in (
         *lines_of_refusals((cell.cell, cell.reason) for cell in planned.plan.refused),
         *planned.remarks,
+        *([further] if further else []),
     ):
         line(text)
     line("nothing was started (--dry-run)")

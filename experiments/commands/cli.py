@@ -440,7 +440,7 @@ def run(
         expect=parse_expected(expected),
     )
     if dry_run:
-        return command.dry_run(home, experiment, changes)
+        return command.dry_run(home, experiment, changes, limits)
     return command.run_new(home, experiment, changes, limits, reporting, store, live)
 
 

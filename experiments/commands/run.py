@@ -18,7 +18,7 @@ from ackbench.experiments.commands.run_process import (
     counted_interrupts,
     runner_command,
 )
-from ackbench.experiments.commands.run_until import RepeatLimits, RepeatUntil
+from ackbench.experiments.commands.run_until import RepeatLimits, RepeatUntil, planned_repeats_text
 from ackbench.experiments.commands.setup import ensure_set_up
 from ackbench.experiments.commands.show import (
     NO_REPORTING,
@@ -145,14 +145,17 @@ def _new_sweep(home: Home, experiment: str, overrides: Overrides) -> SweepFolder
     return sweep
 
 
-def dry_run(home: Home, experiment: str, overrides: Overrides) -> int:
+def dry_run(
+    home: Home, experiment: str, overrides: Overrides, limits: RepeatLimits | None = None
+) -> int:
     """Print what `run_new` would run, how long it takes and what it needs; start nothing.
 
     Raises:
         InputError: as `run_new`.
         HarnessError: a program of Kafka's failed.
     """
-    print_plan(plan_new_sweep(home, experiment, overrides, _say, downloads=False))
+    planned = plan_new_sweep(home, experiment, overrides, _say, downloads=False)
+    print_plan(planned, planned_repeats_text(planned.plan, limits) if limits else None)
     return 0
 
 

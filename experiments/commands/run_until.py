@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -21,6 +22,8 @@ from ackbench.experiments.results.models import CellResult
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.own_plans import mark_as_own
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.sweep.progress import expected_minutes
 from ackbench.experiments.verdicts.statistics import Share, is_precise_enough, trials_for_width
 from ackbench.infra.errors import MachineError
 from ackbench.infra.machine.home import Home
@@ -175,6 +178,25 @@ def _is_open(cell: CellResult) -> bool:
     void = cell.void_trials + cell.incomplete_trials
     given_up = cell.sealed_trials == 0 and void >= MOST_VOID_TRIALS
     return cell.refused is None and not cell.added and not given_up
+
+
+def planned_repeats_text(plan: Plan, limits: RepeatLimits) -> str:
+    """Return what `--until` may add to a plan, as far as it is known without results."""
+    trials = Counter(cell_key(trial.cell) for trial in plan.trials if not trial.added)
+    fewest, most = (
+        min(trials_for_width(share, limits.width), limits.max_repeats)
+        for share in (0.0, _UNKNOWN_SHARE)
+    )
+    needed = {cell: most - planned for cell, planned in trials.items()}
+    granted = limited(needed, MAX_TRIALS - len(plan.trials))
+    longer = expected_minutes(extend_plan(plan, granted)) - expected_minutes(plan)
+    budget = f", within {_format_time(limits.budget_s)} (--budget)" if limits.budget_s else ""
+    return (
+        f"--until ci<{limits.width:g}: at most {format_count(sum(granted.values()), 'more trial')} "
+        f"and {format_count(longer, 'more minute')}{budget}: up to {most} of each cell, {fewest} "
+        "if they agree; void ones are replaced, "
+        f"up to {format_count(limits.max_repeats, 'trial')} of each cell (--max-repeats)"
+    )
 
 
 class RepeatUntil:

@@ -408,6 +408,22 @@ def test_a_sweep_that_runs_is_not_to_be_resumed(home: Home) -> None:
     assert "not run yet: 1 trial; the sweep is in progress" in another.stdout
 
 
+def test_a_dry_run_says_what_further_repeats_may_cost() -> None:
+    """At most those that a share of one half needs, the limit and the most trials of a sweep."""
+    plain = ackbench("run", "quick", "--dry-run").stdout
+    until = ackbench("run", "quick", "--dry-run", "--until", "ci<0.3").stdout
+    (line,) = set(until.splitlines()) - set(plain.splitlines())
+    assert line.startswith("--until ci<0.3: at most 920 more trials and ")
+    assert "up to 47 of each cell, 11 if they agree" in line
+
+    few = ("--max-repeats", "3", "--budget", "30m")
+    until = ackbench("run", "quick", "--dry-run", "--until", "ci<0.3", *few).stdout
+    assert "at most 40 more trials and " in until
+    assert "within 30 min (--budget): up to 3 of each cell, 3 if they agree" in until
+    until = ackbench("run", "quick", "--dry-run", "--until", "ci<0.1").stdout
+    assert "at most 1,003 more trials" in until
+
+
 def test_show_prints_the_results_and_what_is_missing(home: Home) -> None:
     """By default it shows the newest sweep; trials that have not run do not count as 0."""
     sweep = a_sweep(home)
