@@ -12,8 +12,9 @@ from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.messages.phrases import did_you_mean, format_count, list_some
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.planning.axes import STRUCTURE_AXES, full_name
-from ackbench.experiments.planning.catalog.loading import catalog_experiments
+from ackbench.experiments.planning.catalog.loading import catalog_experiments, load_experiment
 from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.planning.overrides import refuse_value
 from ackbench.experiments.results.checkup.files.found import SCOPES
 from ackbench.experiments.results.checkup.files.names import names_of
 from ackbench.experiments.results.checkup.seen import stored_trials
@@ -37,12 +38,15 @@ def why(home: Home, setting: str) -> int:
 
     Raises:
         UnknownName: no scope has such a property, and no axis has that name.
+        ExperimentError: it cannot have the value.
     """
     name, value = _parts(setting)
     if name not in (known := _settings()):
         raise UnknownName(
             f"unknown setting {name}{did_you_mean(name, known)}; faults: `ackbench faults`"
         )
+    if value:
+        refuse_value(load_experiment("quick"), name, value)
     width = min(shutil.get_terminal_size((_WIDTH, 24)).columns, _WIDTH)
     echo(f"{name}={value}" if value else name, bold=True)
     for line in (*_rules(name, value), *_experiments(name), *_sweeps(home, name, value)):

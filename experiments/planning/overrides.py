@@ -24,12 +24,14 @@ from ackbench.experiments.planning.axes import (
     resolve_axis,
 )
 from ackbench.experiments.planning.cells import replace_axis
+from ackbench.experiments.planning.clients.requested import CLIENT_AXES
 from ackbench.experiments.planning.clients.rules import ClientRules, librdkafka_rules
+from ackbench.experiments.planning.cluster import CLUSTER_AXES, check_whole_number
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.field_types import ExpectSection
 from ackbench.experiments.planning.properties.protected import refuse_in_form, refuse_literal_secret
-from ackbench.experiments.planning.settings import check_property_value, property_text
-from ackbench.experiments.planning.yaml_reader import number_of, parse_values
+from ackbench.experiments.planning.settings import TOPIC_SIZES, check_property_value, property_text
+from ackbench.experiments.planning.yaml_reader import number_of, parse_values, parse_yaml
 from ackbench.experiments.sweep.cell_names import CORE_AXES
 from ackbench.infra.kafka.secrets import is_secret
 
@@ -149,6 +151,35 @@ def _check_values(
             check_property_value(place, value, known, allow_code=experiment.allow_code)
         elif place == FAULT_PLACE:
             known.parse_fault(property_text(value))
+        elif place.name in TOPIC_SIZES:
+            check_whole_number(place.name, value, *TOPIC_SIZES[place.name])
+
+
+def refuse_value(experiment: Experiment, name: str, text: str) -> None:
+    """Refuse a value of a setting that `--set` would refuse in every scope that knows the name.
+
+    Args:
+        experiment: has the versions and clients whose definitions count.
+        name: without a prefix; one that no scope knows has any value.
+        text: the value.
+
+    Raises:
+        ExperimentError: the value is not allowed.
+    """
+    known = known_names(experiment, librdkafka_rules())
+    value = number_of(name, parse_yaml(text, name))
+    problems = []
+    scopes = [one for one in (Scope.STRUCTURE, *PROPERTY_SCOPES) if name in known.in_scope(one)]
+    for scope in scopes:
+        place = SettingPlace(scope, name)
+        try:
+            _check_values(experiment, place, (value,), known)
+            if name in {*CLUSTER_AXES, *CLIENT_AXES}:
+                _replace_keys(experiment, _changed_section(experiment, place, value), "")
+        except ExperimentError as error:
+            problems.append(error)
+    if scopes and len(problems) == len(scopes):
+        raise problems[0]
 
 
 def _changed_section(

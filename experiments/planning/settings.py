@@ -55,6 +55,12 @@ from ackbench.experiments.trial.faults.core.effects import Topology
 MAJORITY = "majority"
 """A value of `min.insync.replicas`: the smallest majority of the cell's replication factor."""
 
+TOPIC_SIZES: Mapping[str, tuple[int, int]] = {
+    "replication.factor": (1, 32_767),
+    "partitions": (1, 1000),
+}
+"""The least and the most of what a topic is created with."""
+
 TOPIC_DEFAULTS: Mapping[str, str] = {
     "min.insync.replicas": "1",
     "unclean.leader.election.enable": "false",
@@ -100,7 +106,7 @@ def resolve_settings(
     """
     given = _CellInput(experiment, cell, places)
     structure = given.axes(Scope.STRUCTURE)
-    replication_factor = given.whole_number("replication.factor", 1, 32_767)
+    replication_factor = given.whole_number("replication.factor")
     topic = _topic_properties(given.properties(Scope.TOPIC), replication_factor)
     cluster = _resolve_cluster(
         experiment, cluster_values(experiment, structure), topic, given.properties(Scope.BROKER)
@@ -120,7 +126,7 @@ def resolve_settings(
     topology = Topology.of_trial(
         cluster,
         workload,
-        partitions=given.whole_number("partitions", 1, 1000),
+        partitions=given.whole_number("partitions"),
         replication_factor=replication_factor,
         client=client.kind,
         consumer=consumer,
@@ -178,9 +184,9 @@ class _CellInput:
             if self.places[axis].scope is scope and value is not None
         }
 
-    def whole_number(self, name: str, least: int, most: int) -> int:
+    def whole_number(self, name: str) -> int:
         value = self.axes(Scope.STRUCTURE).get(name, getattr(self.experiment, name, None))
-        return check_whole_number(name, value, least, most)
+        return check_whole_number(name, value, *TOPIC_SIZES[name])
 
     def properties(self, scope: Scope) -> dict[str, str]:
         section: Mapping[str, Scalar] = getattr(self.experiment, scope)

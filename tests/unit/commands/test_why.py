@@ -28,6 +28,35 @@ def test_why_takes_the_name_of_either_client() -> None:
     assert text_of("why", "request.required.acks") == text_of("why", "acks")
 
 
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("fault=leader-crsh", "unknown fault leader-crsh; did you mean leader-crash, "),
+        ("acks=2", "producer property acks is 2; allowed: 0, 1 or all"),
+        ("enable.idempotence=maybe", "enable.idempotence is 'maybe'; allowed: true, false"),
+        ("min.insync.replicas=x", "min.insync.replicas is 'x'; allowed: a whole number of"),
+        ("partitions=abc", "partitions is 'abc'; allowed: a whole number from 1 to 1000"),
+        ("nodes=abc", "nodes is 'abc'; allowed: a whole number"),
+    ],
+)
+def test_why_refuses_a_value_that_run_refuses(setting: str, message: str) -> None:
+    """In one line; `run --set` has the same message after the option."""
+    why, run = ackbench("why", setting), ackbench("run", "quick", "--dry-run", "--set", setting)
+
+    assert (why.exit_code, why.stdout, why.stderr.count("\n")) == (2, "", 1)
+    assert why.stderr.startswith("ackbench: ")
+    assert message in why.stderr
+    assert message in run.stderr
+
+
+@pytest.mark.parametrize(
+    "setting", ["acks=-1", "nodes=1", "compression.type=zstd", "max.block.ms=5", "linger.ms=5"]
+)
+def test_why_takes_a_value_that_any_scope_or_other_client_allows(setting: str) -> None:
+    """A name of Java's client alone has any value."""
+    assert text_of("why", setting).startswith(setting)
+
+
 def test_a_setting_that_decides_nothing_is_said_to() -> None:
     """No rule names it."""
     assert "no rule of the contract depends on it" in text_of("why", "compression.type")
