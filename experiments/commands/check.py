@@ -142,10 +142,9 @@ def _parse(text: str, diagnosis: Diagnosis) -> tuple[Guarantee, str | None]:
             f"{', '.join(known)}"
         )
     if separator and fault not in {one.fault for one in diagnosis.faults}:
-        raise InputError(
-            f"--fail-on {text}: unknown fault {fault}{did_you_mean(fault, FAULTS)}, or it is not "
-            "possible with these settings"
-        )
+        if fault in FAULTS:
+            raise InputError(f"--fail-on {text}: {fault} is not possible with these settings")
+        raise InputError(f"--fail-on {text}: unknown fault {fault}{did_you_mean(fault, FAULTS)}")
     return guarantee_named(name), fault if separator else None
 
 

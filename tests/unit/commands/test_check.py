@@ -48,6 +48,16 @@ def test_it_is_a_gate_for_one_fault_or_for_all(producer: str, fail_on: str, code
     ) == (code == 3)
 
 
+def test_a_single_replica_has_no_fault_of_a_follower(producer: str) -> None:
+    """It is not counted, and a gate that names one is refused in one line."""
+    options = ("check", "--producer", producer, "--nodes", "1")
+    result = ackbench(*options, "--fail-on", "availability:follower-crash")
+
+    assert "follower-" not in ackbench(*options).output
+    assert (result.exit_code, result.output.count("\n")) == (2, 1)
+    assert "availability:follower-crash: follower-crash is not possible with" in result.output
+
+
 @pytest.mark.parametrize(
     ("fail_on", "message"),
     [

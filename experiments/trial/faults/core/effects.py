@@ -118,6 +118,13 @@ def no_group_reason(topology: Topology) -> str | None:
     return "group.consumers is 0; allowed: a consumer group of 1 member or more"
 
 
+def no_follower_reason(topology: Topology) -> str | None:
+    """Return why faults of followers are impossible with this topology; `None`: they are not."""
+    if topology.replication_factor > 1:
+        return None
+    return "with replication factor 1 there is no follower; allowed: 2 or more"
+
+
 class FaultEffects(Frozen):
     """The worst that a fault does. Times are relative to its begin, not to the load."""
 

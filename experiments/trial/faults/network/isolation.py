@@ -15,7 +15,11 @@ from pydantic import Field
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.trial.faults.core import FaultContext, FaultKind, FaultMissed
 from ackbench.experiments.trial.faults.core.context import format_nodes
-from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.trial.faults.core.effects import (
+    FaultEffects,
+    Topology,
+    no_follower_reason,
+)
 from ackbench.experiments.trial.faults.core.evidence import (
     controller_changed,
     kept_controller,
@@ -62,10 +66,7 @@ class FollowerParameters(PartitionParameters):
 
     def impossible_reason(self, topology: Topology) -> str | None:
         """Refuse topics without followers."""
-        reason = super().impossible_reason(topology)
-        if reason is None and topology.replication_factor == 1:
-            return "with replication factor 1 there is no follower; allowed: 2 or more"
-        return reason
+        return super().impossible_reason(topology) or no_follower_reason(topology)
 
 
 class OneWayParameters(PartitionParameters):

@@ -34,6 +34,9 @@ from ackbench.experiments.trial.faults.process.parameters import (
     CoordinatorPauseParameters,
     CoordinatorStopParameters,
     CrashParameters,
+    FollowerCrashParameters,
+    FollowerPauseParameters,
+    FollowerStopParameters,
     GroupCoordinatorCrashParameters,
     GroupCoordinatorPauseParameters,
     GroupCoordinatorStopParameters,
@@ -52,6 +55,7 @@ from ackbench.experiments.trial.faults.process.parameters import (
 from ackbench.experiments.trial.faults.process.targets import (
     ALL,
     ALL_TARGETS,
+    FOLLOWER,
     GROUP_COORDINATOR,
     LEADER,
     MAJORITY,
@@ -301,6 +305,7 @@ CRASH: Final = Action(
     crash_effects,
     CrashParameters,
     {
+        FOLLOWER.name: FollowerCrashParameters,
         NODE.name: NodeCrashParameters,
         MAJORITY.name: MajorityCrashParameters,
         TRANSACTION_COORDINATOR.name: CoordinatorCrashParameters,
@@ -314,6 +319,7 @@ STOP: Final = Action(
     _stop_effects,
     StopParameters,
     {
+        FOLLOWER.name: FollowerStopParameters,
         NODE.name: NodeStopParameters,
         MAJORITY.name: MajorityStopParameters,
         TRANSACTION_COORDINATOR.name: CoordinatorStopParameters,
@@ -329,6 +335,7 @@ PAUSE: Final = Action(
     {
         LEADER.name: LeaderPauseParameters,
         ALL.name: LeaderPauseParameters,
+        FOLLOWER.name: FollowerPauseParameters,
         NODE.name: NodePauseParameters,
         MAJORITY.name: MajorityPauseParameters,
         TRANSACTION_COORDINATOR.name: CoordinatorPauseParameters,

@@ -10,6 +10,7 @@ from ackbench.experiments.trial.faults.core import FaultParameters, Seconds, Sec
 from ackbench.experiments.trial.faults.core.effects import (
     FaultEffects,
     Topology,
+    no_follower_reason,
     no_group_reason,
     no_transactions_reason,
 )
@@ -124,6 +125,24 @@ class _Majority(FaultParameters):
             f"a majority of {topology.nodes} is all nodes;"
             " allowed: 3 nodes or more, or a fault of all nodes"
         )
+
+
+class _Follower(FaultParameters):
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse topics without followers."""
+        return no_follower_reason(topology)
+
+
+class FollowerCrashParameters(_Follower, CrashParameters):
+    """A follower crashes and is started again."""
+
+
+class FollowerStopParameters(_Follower, StopParameters):
+    """A follower is shut down cleanly and started again."""
+
+
+class FollowerPauseParameters(_Follower, LongPauseParameters):
+    """A follower is paused."""
 
 
 class NodeCrashParameters(_OneNode, CrashParameters):

@@ -498,6 +498,17 @@ def test_a_majority_that_is_all_nodes_is_rejected(kind: str, nodes: int, possibl
     assert reason == (None if possible else expected)
 
 
+@pytest.mark.parametrize("kind", ["follower-crash", "follower-stop", "follower-pause"])
+def test_a_fault_of_a_follower_is_rejected_without_one(kind: str) -> None:
+    """However many brokers there are."""
+    parameters = FAULTS[kind].parameters()
+    alone, two = (Topology(nodes=3, partitions=1, replication_factor=factor) for factor in (1, 2))
+    assert parameters.impossible_reason(alone) == (
+        "with replication factor 1 there is no follower; allowed: 2 or more"
+    )
+    assert parameters.impossible_reason(two) is None
+
+
 def test_a_node_that_does_not_exist_is_rejected(says: Says) -> None:
     """Nodes are numbered from 1."""
     parameters = FAULTS["node-stop"].parameters.model_validate({"node": 4})
