@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import count
 from typing import Final
 
@@ -49,11 +50,10 @@ from ackbench.infra.errors import InputError
 _WORSE: Final = re.compile(r"worse:(?P<measure>[a-z0-9_]+)>(?P<percent>\d+(\.\d+)?)%")
 _MAX_POINTS: Final = 95
 """The largest bound of a difference of shares; more points need hundreds of trials per cell."""
-_ALLOWED: Final = (
-    f"{VIOLATED}, {UNKNOWN}, or worse:MEASURE>N% with one of {', '.join(ComparedMeasure)}; what is "
-    "not to be seen, guaranteed or not, is --expect: lost=0, duplicates=0, reordered=0, "
-    "recovered_before_heal=true"
-)
+_VERDICTS: Final = (VIOLATED, UNKNOWN)
+_ALIKE: Final = 0.5
+"""How alike an expression and a verdict are, if it is a typo of that, or its first letters."""
+_LIMITS: Final = f"worse:MEASURE>N% with one of {', '.join(ComparedMeasure)}"
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,11 @@ def _why_undecidable(differences: Sequence[Difference], limit: WorseBy) -> str:
 def _parse_limit(text: str, *, two_sweeps: bool) -> WorseBy:
     match = _WORSE.fullmatch(text.replace(" ", ""))
     if not match or match["measure"] not in set(ComparedMeasure):
-        raise InputError(f"invalid value for --fail-on: {text!r} (allowed: {_ALLOWED})")
+        problem = f"invalid value for --fail-on: {text!r}"
+        for nearest in get_close_matches(text, _VERDICTS, 1, cutoff=_ALIKE):
+            raise InputError(f"{problem}; did you mean {nearest}?")
+        allowed = ", ".join((*_VERDICTS, *([_LIMITS] if two_sweeps else [])))
+        raise InputError(f"{problem} (allowed: {allowed}; for any bound: run --expect lost=0)")
     if not two_sweeps:
         raise InputError(
             f"--fail-on {text} needs two sweeps; use: ackbench compare A B --fail-on '{text}'"

@@ -362,6 +362,6 @@ def test_an_invalid_gate_expression_is_refused(expression: str) -> None:
     """The message lists what is allowed."""
     with pytest.raises(
         InputError,
-        match=r"allowed: violated, unknown, or worse:MEASURE>N% .* is --expect: lost=0, ",
+        match=r"allowed: violated, unknown, worse:MEASURE>N% .* bound: run --expect lost=0",
     ):
         Gate.parse([expression], two_sweeps=True)

@@ -12,6 +12,7 @@ from ackbench.experiments.results.comparing.sentences import failure_sentence, i
 from ackbench.experiments.results.expectations import expectation_results
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.sweep.expectations import Expectation, Relation
+from ackbench.infra.errors import InputError
 
 SAFE_TRIALS = [f"000-{repeat:06d}" for repeat in range(5)]
 """The ids of the first cell's trials."""
@@ -124,6 +125,22 @@ def test_the_gate_says_what_it_looked_at_and_what_was_lost_without_a_guarantee(s
     verdicts, *observed = map(inspected_sentence, summary)
     says(verdicts)
     says(observed)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("vio", "; did you mean violated?"),
+        ("violatd", "; did you mean violated?"),
+        ("unknwon", "; did you mean unknown?"),
+        ("lost=0", " (allowed: violated, unknown; for any bound: run --expect lost=0)"),
+    ],
+)
+def test_the_gate_of_one_sweep_names_what_it_takes(expression: str, message: str) -> None:
+    """A limit needs two sweeps, so it is not offered."""
+    with pytest.raises(InputError) as refused:
+        Gate.parse([expression])
+    assert str(refused.value) == f"invalid value for --fail-on: {expression!r}{message}"
 
 
 def test_without_a_gate_nothing_fails() -> None:
