@@ -645,7 +645,7 @@ Example:
   # yaml-language-server: $schema=experiment.schema.json
 """,
 )
-@click.argument("what", type=click.Choice(["experiment"]))
+@click.argument("what", type=click.Choice(["experiment"]), default="experiment")
 def schema(what: str) -> int:
     """Print the JSON Schema of WHAT, by which editors complete and check a file."""
     from ackbench.experiments.commands import catalog as command

@@ -80,16 +80,15 @@ def _bound(name: str, written: Any) -> tuple[Relation, bool | int | float]:
     match = _BOUND.fullmatch(written) if isinstance(written, str) else None
     relation = Relation((match and match["relation"]) or Relation.EQUAL)
     value = number_of(name, parse_yaml(match["value"], f"expect.{name}")) if match else written
+    shown = format_value(match["value"] if match and relation is Relation.EQUAL else written)
     if unit_of(name) is QuantityUnit.YES_NO:
         if not isinstance(value, bool) or relation is not Relation.EQUAL:
-            raise ExperimentError(
-                f"expect.{name} is {format_value(written)}; allowed: true or false"
-            )
+            raise ExperimentError(f"expect.{name} is {shown}; allowed: true or false")
     elif isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise ExperimentError(f"expect.{name} is {format_value(written)}; allowed: {_ALLOWED}")
+        raise ExperimentError(f"expect.{name} is {shown}; allowed: {_ALLOWED}")
     elif relation is Relation.EQUAL and not is_count(name):
         raise ExperimentError(
-            f"expect.{name} is {format_value(written)}, and no two times or rates are equal; "
+            f"expect.{name} is {shown}, and no two times or rates are equal; "
             f"allowed: a bound such as '< {value}'"
         )
     return relation, value

@@ -408,6 +408,11 @@ def test_a_sweep_that_runs_is_not_to_be_resumed(home: Home) -> None:
     assert "not run yet: 1 trial; the sweep is in progress" in another.stdout
 
 
+def test_the_schema_is_that_of_experiments() -> None:
+    """There is no other."""
+    assert ackbench("schema").stdout == ackbench("schema", "experiment").stdout != ""
+
+
 def test_a_dry_run_says_what_further_repeats_may_cost() -> None:
     """At most those that a share of one half needs, the limit and the most trials of a sweep."""
     plain = ackbench("run", "quick", "--dry-run").stdout

@@ -65,6 +65,7 @@ def test_a_bound_is_a_number_or_a_relation_with_units(written: str, read: tuple[
     [
         ("{lots: 0}", "expect: no measure 'lots'; did you mean lost?; such as lost, duplicates, "),
         ("{lost: many}", "expect.lost is 'many'; allowed: a number, or a bound such as"),
+        ("{lost: =zero}", "expect.lost is 'zero'; allowed: a number, or a bound such as"),
         ("{lost: '< '}", "expect.lost is '< '; allowed: a number"),
         (
             "{unavailable_ms: 5s}",
