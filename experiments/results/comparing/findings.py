@@ -325,6 +325,8 @@ class WithoutGuarantee:
     guarantee: Guarantee
     records: int
     cells: int
+    duplicates: int = 0
+    """Copies of these records after each one's first."""
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,13 @@ class Gate:
             ]
             if where:
                 records = sum(judgement.records_total for _, judgement in where)
-                yield WithoutGuarantee(guarantee, records, len(where))
+                shown_by = {trial for _, judgement in where for trial in judgement.trials}
+                duplicates = sum(
+                    trial.duplicates or 0
+                    for trial in results.trials
+                    if trial.trial_id in shown_by and guarantee.amount == "duplicates"
+                )
+                yield WithoutGuarantee(guarantee, records, len(where), duplicates)
         if results.expectations:
             expected = len(results.expectations)
             yield ExpectationsCounted(expected - len(results.not_expected), expected)

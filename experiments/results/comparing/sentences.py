@@ -231,8 +231,9 @@ def inspected_sentence(inspected: Inspected) -> str:
             total = format_count(sum(verdicts.values()), "verdict")
             counts = ", ".join(f"{verdicts.get(one, 0)} {one.lower()}" for one in Verdict)
             return f"{total} in {format_count(cells, 'cell')}: {counts}"
-        case WithoutGuarantee(guarantee, records, cells):
-            much = f"{format_count(records, 'record')} in " if records else "in "
+        case WithoutGuarantee(guarantee, records, cells, duplicates):
+            copies = f" ({format_count(duplicates, 'duplicate')})" if duplicates else ""
+            much = f"{format_count(records, 'record')}{copies} in " if records else "in "
             where = f"{much}{format_count(cells, 'cell')}"
             return f"not guaranteed: {guarantee.words.observed}: {where}"
         case ExpectationsCounted(met, expected):
