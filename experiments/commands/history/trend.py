@@ -34,11 +34,13 @@ from ackbench.experiments.results.history.wording import (
     boundary_line,
     change_line,
     interval_text,
+    lowest_and_highest,
+    point_text,
     series_line,
     trend_head,
     unusual_line,
-    value_text,
 )
+from ackbench.experiments.results.wording import LEGEND_OF_OVERLOAD
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home
 
@@ -155,6 +157,8 @@ def _print(found: Trend) -> None:
 
 
 def _lines(found: Trend) -> Iterator[str]:
+    if found.overloaded:
+        yield LEGEND_OF_OVERLOAD
     for boundary in found.boundaries:
         yield boundary_line(boundary, len(found.cells))
 
@@ -167,14 +171,11 @@ def _table(cell: TrendCell, width: int) -> Table:
     table.add_column("over time")
     bars = _BARS_WIDE if width >= _WIDE else _BARS_NARROW
     for series in cell.series:
-        values = [point.value for point in series.points]
-        texts = (
-            value_text(series.measure, value) for value in (min(values), max(values), values[-1])
-        )
         table.add_row(
             MEASURE_TITLES[series.measure],
-            *texts,
+            *lowest_and_highest(series),
+            point_text(series.measure, series.points[-1]),
             interval_text(series.measure, series.points[-1]),
-            series_line(values[-bars:]),
+            series_line([point.value for point in series.points[-bars:]]),
         )
     return table

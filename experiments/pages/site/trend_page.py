@@ -24,10 +24,13 @@ from ackbench.experiments.results.history.wording import (
     cause_text,
     date_text,
     interval_text,
+    lowest_and_highest,
+    point_text,
     trend_head,
     unusual_line,
     value_text,
 )
+from ackbench.experiments.results.wording import LEGEND_OF_OVERLOAD
 
 _WIDTH, _HEIGHT = 320, 96
 _LEFT, _TOP, _BOTTOM = 62, 8, 14
@@ -86,6 +89,7 @@ def render_trend(
         boundaries=tuple(boundary_line(one, len(trend.cells)) for one in trend.boundaries),
         unusual=tuple(map(unusual_line, trend.unusual)),
         cells=tuple(_cell_view(cell, trend) for cell in trend.cells),
+        overload=LEGEND_OF_OVERLOAD if trend.overloaded else "",
         home_page=home_page,
     )
 
@@ -120,14 +124,14 @@ def _cell_view(cell: TrendCell, trend: Trend) -> TrendCellView:
 
 def _chart(series: TrendSeries, trend: Trend, changes: Sequence[TrendChange]) -> ChartView:
     own = [change.sweep_id for change in changes if change.measure is series.measure]
-    last, values = series.points[-1], [point.value for point in series.points]
+    first, last = series.points[0], series.points[-1]
     title = MEASURE_TITLES[series.measure]
     interval = interval_text(series.measure, last)
-    newest = value_text(series.measure, last.value) + (f" ({interval})" if interval else "")
-    low, high = (value_text(series.measure, extreme(values)) for extreme in (min, max))
+    newest = point_text(series.measure, last) + (f" ({interval})" if interval else "")
+    low, high = lowest_and_highest(series)
     changed = f"; {format_count(len(own), 'change')}" if own else ""
     alt = (
-        f"{title} over {len(values)} sweeps, from {date_text(series.points[0].planned_s)} to "
+        f"{title} over {len(series.points)} sweeps, from {date_text(first.planned_s)} to "
         f"{date_text(last.planned_s)}: {low} to {high}, newest {newest}{changed}"
     )
     return ChartView(title, _svg(series, trend, own, alt), f"newest {newest}{changed}")
@@ -168,9 +172,14 @@ def _svg(series: TrendSeries, trend: Trend, changes: Sequence[str], alt: str) ->
                     f'y1="{ends[0]:.1f}" y2="{ends[1]:.1f}"/>'
                 )
         parts += [
-            f'<circle cx="{x(point):.1f}" cy="{y(point.value):.1f}" r="2"/>' for point in points
+            f'<circle{_class(point)} cx="{x(point):.1f}" cy="{y(point.value):.1f}" r="2"/>'
+            for point in points
         ]
     return "".join([*parts, "</svg>"])
+
+
+def _class(point: TrendPoint) -> str:
+    return ' class="overloaded"' if point.overloaded else ""
 
 
 def _range(points: Sequence[TrendPoint]) -> tuple[float, float]:

@@ -27,7 +27,7 @@ from ackbench.experiments.results.history.summary import (
 from ackbench.infra.machine.home import Home
 
 STORE: Final = "summaries.db"
-_VERSION: Final = 3
+_VERSION: Final = 4
 """Of the tables, in the file's `PRAGMA user_version`."""
 _LOCK_TIMEOUT_S: Final = 30.0
 _TABLES: Final = f"""

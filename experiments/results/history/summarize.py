@@ -168,6 +168,7 @@ def _cell(cell: CellResult, trials: Sequence[TrialResult], settings: dict[str, s
         void_trials=cell.void_trials,
         incomplete_trials=cell.incomplete_trials,
         failed_trials=cell.failed_trials,
+        overloaded_trials=cell.overloaded_trials or 0,
         loss=cell.loss,
         duplication=cell.duplication,
         ack_ms=dict(_ack_quantiles(trials)),

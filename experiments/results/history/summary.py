@@ -39,6 +39,8 @@ class CellFigures(Frozen):
     void_trials: int
     incomplete_trials: int
     failed_trials: int
+    overloaded_trials: int = 0
+    """Sealed trials in which the machine was overloaded; summaries of earlier versions have 0."""
     loss: Share | None = None
     """Trials that certainly lost an acknowledged record."""
     duplication: Share | None = None

@@ -58,11 +58,19 @@ class TrendMeasure(StrEnum):
         return self in {TrendMeasure.LOSS, TrendMeasure.DUPLICATES}
 
     @property
+    def is_time(self) -> bool:
+        """Whether it is a time, which says nothing of the settings if the machine is overloaded."""
+        return self in _TIMES
+
+    @property
     def more_is_worse(self) -> bool:
         """Whether a larger value is worse: true except for throughput."""
         return self is not TrendMeasure.THROUGHPUT
 
 
+_TIMES: Final = frozenset(
+    {TrendMeasure.ACK_P50, TrendMeasure.ACK_P99, TrendMeasure.ACK_P99_9, TrendMeasure.OUTAGE}
+)
 MEASURE_TITLES: Final[Mapping[TrendMeasure, str]] = MappingProxyType(
     {
         TrendMeasure.LOSS: "trials with loss",
@@ -95,6 +103,8 @@ class TrendPoint:
     """Of a share: in how many trials."""
     segment: int
     """From 0; a new one begins where the machine or a setting changed."""
+    overloaded: bool = False
+    """Whether it is a time, and the machine was overloaded in a trial of the cell."""
 
 
 class TrendSeries(Frozen):
@@ -146,6 +156,8 @@ class TrendChange(Frozen):
     sweeps_after: int
     p_value: float
     worse: bool
+    overloaded_sweeps: int = 0
+    """Of a time: sweeps of both levels in which the machine was overloaded."""
 
     @property
     def ratio(self) -> float | None:
@@ -163,6 +175,8 @@ class UnusualValue(Frozen):
     limit: float
     """The worst value to be expected; for a share, the share of the sweeps before."""
     sweeps_before: int
+    overloaded_sweeps: int = 0
+    """Of a time: sweeps, with the newest one, in which the machine was overloaded."""
 
 
 class Trend(Frozen):
@@ -183,6 +197,13 @@ class Trend(Frozen):
     newest_compared: int = 0
     """Figures of the newest sweep that were compared with those before; the others have too few
     before them."""
+
+    @property
+    def overloaded(self) -> bool:
+        """Whether a time is one of an overloaded machine."""
+        return any(
+            point.overloaded for cell in self.cells for one in cell.series for point in one.points
+        )
 
     def to_json(self) -> str:
         """Return the trend as `ackbench trend --json` prints it."""
@@ -225,8 +246,10 @@ class _History:
         self.parts = parts
         self.of_sweeps.append(_CellOfSweep(head, cell.label, settings, segment))
         sweep_id, planned_s, version = head.sweep_id, head.planned_s, head.version
+        overloaded = cell.overloaded_trials > 0
         for measure, value, interval, trials, seen in _figures(cell):
-            point = TrendPoint(sweep_id, planned_s, version, value, interval, trials, seen, segment)
+            of_sweep = sweep_id, planned_s, version, value, interval, trials, seen, segment
+            point = TrendPoint(*of_sweep, overloaded and measure.is_time)
             self.points[measure].append(point)
 
     @property
@@ -415,6 +438,7 @@ def _change(tested: _TestedSeries, sides: _Sides, p_value: float) -> TrendChange
         sweeps_after=len(after),
         p_value=p_value,
         worse=(new > old) == measure.more_is_worse,
+        overloaded_sweeps=sum(point.overloaded for point in (*before, *after)),
     )
 
 
@@ -498,6 +522,7 @@ def _unusual(
                 value=level[-1].value,
                 limit=limit,
                 sweeps_before=len(level) - 1,
+                overloaded_sweeps=sum(point.overloaded for point in level),
             )
 
 

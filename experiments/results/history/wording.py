@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Final
 
 from ackbench.experiments.messages.phrases import (
@@ -24,8 +25,10 @@ from ackbench.experiments.results.history.trend import (
     TrendChange,
     TrendMeasure,
     TrendPoint,
+    TrendSeries,
     UnusualValue,
 )
+from ackbench.experiments.results.wording import time_text
 
 VERDICT_LEGEND: Final = (
     f"verdicts on what Kafka guarantees: {VIOLATED_SIGN} VIOLATED  {UNKNOWN_SIGN} unknown  "
@@ -33,9 +36,7 @@ VERDICT_LEGEND: Final = (
 )
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _MOST_CHANGED: Final = 4
-_TIMES: Final = frozenset(
-    {TrendMeasure.ACK_P50, TrendMeasure.ACK_P99, TrendMeasure.ACK_P99_9, TrendMeasure.OUTAGE}
-)
+_NOTHING_CHANGED: Final = "no setting and no version changed"
 
 
 def date_text(time_s: float) -> str:
@@ -47,7 +48,19 @@ def value_text(measure: TrendMeasure, value: float) -> str:
     """Return a value with its unit."""
     if measure.is_share:
         return f"{100 * value:.0f} %"
-    return f"{decimal_text(value)} {'ms' if measure in _TIMES else '/s'}"
+    return f"{decimal_text(value)} {'ms' if measure.is_time else '/s'}"
+
+
+def point_text(measure: TrendMeasure, point: TrendPoint) -> str:
+    """Return the value of a sweep with its unit, marked if it is of an overloaded machine."""
+    return time_text(value_text(measure, point.value), overloaded=point.overloaded)
+
+
+def lowest_and_highest(series: TrendSeries) -> tuple[str, str]:
+    """Return the lowest and the highest value of a series, each marked as `point_text` does."""
+    value_of = attrgetter("value")
+    low, high = (extreme(series.points, key=value_of) for extreme in (min, max))
+    return point_text(series.measure, low), point_text(series.measure, high)
 
 
 def interval_text(measure: TrendMeasure, point: TrendPoint) -> str:
@@ -107,10 +120,15 @@ def change_line(change: TrendChange) -> str:
 
 
 def cause_text(change: TrendChange) -> str:
-    """Return what changed together with a figure."""
-    if not change.changed:
-        return "no setting and no version changed"
-    return f"with {changed_text(change.changed)}"
+    """Return what changed together with a figure, and whether the machine may be the cause."""
+    changed = f"with {changed_text(change.changed)}" if change.changed else _NOTHING_CHANGED
+    return f"{changed}{_overload_text(change)}"
+
+
+def _overload_text(found: TrendChange | UnusualValue) -> str:
+    if not found.overloaded_sweeps:
+        return ""
+    return f"; the machine was overloaded in {format_count(found.overloaded_sweeps, 'sweep')}"
 
 
 def changed_text(changed: Sequence[SettingChange]) -> str:
@@ -147,7 +165,7 @@ def unusual_line(unusual: UnusualValue) -> str:
     expected = "before:" if unusual.measure.is_share else "expected at worst:"
     return (
         f"worse than the trend: {title} {value} in {unusual.sweep_id}, {unusual.cell} "
-        f"({expected} {limit}, from {unusual.sweeps_before} sweeps)"
+        f"({expected} {limit}, from {unusual.sweeps_before} sweeps{_overload_text(unusual)})"
     )
 
 

@@ -20,6 +20,7 @@ from support.builders.sweep_folders import measured_sweep_folder
 from ackbench.experiments.commands.cli import cli
 from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.messages.phrases import format_bytes
+from ackbench.experiments.results import trials
 from ackbench.experiments.results.history import summarize as summaries
 from ackbench.experiments.results.history.index import (
     IndexFilter,
@@ -29,6 +30,7 @@ from ackbench.experiments.results.history.index import (
     is_version,
 )
 from ackbench.experiments.results.history.kept import summary_of
+from ackbench.experiments.results.history.summary import SweepSummary
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import SweepLock
 from ackbench.infra.machine.home import Home
@@ -218,6 +220,19 @@ def test_the_summary_of_a_sweep_has_its_settings_once(home: Home) -> None:
     assert "cluster kafka.version" in summary.settings
     for cell in summary.cells:
         assert not cell.settings.keys() & summary.settings.keys()
+
+
+def test_the_summary_of_a_cell_says_in_how_many_trials_the_machine_was_overloaded(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trend marks its times by that; a summary of an earlier version has no such trial."""
+    monkeypatch.setattr(trials, "is_overloaded", lambda _: True)
+    summary = summary_of(SweepFolder(home.sweeps / "planted-20260101T000000-abcd"), home)
+    assert [cell.overloaded_trials for cell in summary.cells] == [2, 2]
+
+    earlier = summary.model_dump_json(exclude={"cells": {"__all__": {"overloaded_trials"}}})
+    cells = SweepSummary.model_validate_json(earlier).cells
+    assert [cell.overloaded_trials for cell in cells] == [0, 0]
 
 
 def test_the_client_of_a_cell_is_known_although_its_first_trial_failed(home: Home) -> None:

@@ -8,9 +8,17 @@ import pytest
 from support.builders.nights import CELLS, MACHINE, a_night, history, shifted
 from support.golden_files import Says
 
+from ackbench.experiments.pages.site.trend_page import render_trend
 from ackbench.experiments.results.history.change_points import find_shifts
+from ackbench.experiments.results.history.summary import SweepSummary
 from ackbench.experiments.results.history.trend import FALSE_ALARMS, TrendMeasure, trend_of
-from ackbench.experiments.results.history.wording import change_line, trend_head, unusual_line
+from ackbench.experiments.results.history.wording import (
+    change_line,
+    lowest_and_highest,
+    point_text,
+    trend_head,
+    unusual_line,
+)
 from ackbench.experiments.sweep.cell_names import cell_label
 
 ACK = (TrendMeasure.ACK_P50, TrendMeasure.ACK_P99, TrendMeasure.ACK_P99_9)
@@ -185,3 +193,50 @@ def test_added_controls_have_no_trend() -> None:
         for night in nights
     ]
     assert [cell.label for cell in trend_of(controls).cells] == [cell_label(CELLS[0])]
+
+
+def overloaded(night: SweepSummary) -> SweepSummary:
+    """Return a night in which the machine was overloaded in a trial of the first cell."""
+    first, *others = night.cells
+    cells = (first.model_copy(update={"overloaded_trials": 1}), *others)
+    return night.model_copy(update={"cells": cells})
+
+
+def test_times_of_an_overloaded_machine_are_marked() -> None:
+    """They say nothing of the settings; a share of trials and a throughput are not times."""
+    *before, newest = history(5, seed=13, level=shifted(at=4, factor=2.0))
+    first, second, *_ = trend_of([*before, overloaded(newest)]).cells
+    newest_texts = {one.measure: point_text(one.measure, one.points[-1]) for one in first.series}
+    p99 = next(one for one in first.series if one.measure is TrendMeasure.ACK_P99)
+
+    marked = {measure for measure, text in newest_texts.items() if text.startswith("~")}
+    assert marked == {*ACK, TrendMeasure.OUTAGE}
+    assert [text.startswith("~") for text in lowest_and_highest(p99)] == [False, True]
+    assert not any(point.overloaded for one in second.series for point in one.points)
+
+
+def test_the_page_says_what_the_mark_of_an_overloaded_machine_means() -> None:
+    """Only where there is one."""
+    before, newest = history(2, seed=13)
+    legend = "the machine was overloaded in a trial of the cell"
+    marked = render_trend(trend_of([before, overloaded(newest)]))
+
+    assert legend in marked
+    assert 'class="overloaded"' in marked
+    assert legend not in render_trend(trend_of([before, newest]))
+
+
+def test_a_change_to_overloaded_sweeps_says_that_the_machine_was(says: Says) -> None:
+    """It may be the only cause."""
+    nights = history(45, seed=1, level=shifted(at=30, factor=1.08))
+    found = trend_of([*nights[:30], *map(overloaded, nights[30:])])
+
+    assert {change.overloaded_sweeps for change in found.changes} == {15}
+    says(change_line(found.changes[0]))
+
+
+def test_an_unusual_figure_of_an_overloaded_sweep_says_that_the_machine_was(says: Says) -> None:
+    """An alert on it is not about Kafka."""
+    *before, newest = history(20, seed=9, level=shifted(at=19, factor=1.6))
+
+    says(unusual_line(trend_of([*before, overloaded(newest)]).unusual[0]))
