@@ -864,7 +864,7 @@ def show(
 ) -> int:
     """Show the results of SWEEP: an id, a folder, a URI, or an experiment.
 
-    An experiment, or no SWEEP at all, is the newest sweep that has finished.
+    An experiment, or no SWEEP at all, is the newest sweep whose run has ended, complete or not.
     """
     from ackbench.experiments.commands import show as command
 

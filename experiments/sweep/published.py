@@ -377,9 +377,9 @@ def open_sweep(
 def finished_sweep(
     home: Home, named: str | None, notify: Callable[[str], object] | None = None
 ) -> SweepFolder:
-    """Return the sweep that is named; of an experiment or of all, the newest that has finished.
+    """Return the sweep that is named; of an experiment or of all, the newest whose run has ended.
 
-    If none has, that is the newest that has begun, else the newest.
+    If there is none, that is the newest that has begun, else the newest.
 
     Args:
         home: the home to search.
@@ -393,18 +393,18 @@ def finished_sweep(
     if named not in {None, experiment_of_sweep(newest.sweep_id)}:
         return newest
     asked = [one for one in list_sweeps(home) if named in {None, experiment_of_sweep(one.sweep_id)}]
-    for state, is_so in (("finished", _has_finished), ("begun", _has_begun)):
+    for state, is_so in (("whose run has ended", _has_ended), ("that has begun", _has_begun)):
         if sweep := next(filter(is_so, asked), None):
             if notify and sweep.root != newest.root:
                 notify(
                     f"{newest.sweep_id} {_unfinished_state(newest)}: this is {sweep.sweep_id}, "
-                    f"the newest one that has {state}"
+                    f"the newest one {state}"
                 )
             return sweep
     return newest
 
 
-def _has_finished(sweep: SweepFolder) -> bool:
+def _has_ended(sweep: SweepFolder) -> bool:
     """Return whether a sweep has trials and nothing runs it, be it complete or interrupted."""
     return _has_begun(sweep) and not is_run_by_another(sweep)
 

@@ -311,7 +311,7 @@ def a_newer_sweep(home: Home) -> SweepFolder:
 
 
 @pytest.mark.parametrize("named", [(), ("quick",)])
-def test_show_takes_the_newest_sweep_that_has_finished(home: Home, named: tuple[str, ...]) -> None:
+def test_show_takes_the_newest_sweep_that_has_ended(home: Home, named: tuple[str, ...]) -> None:
     """A queued sweep, or one whose run never started, has nothing to show; a line names it."""
     finished, waiting = a_sweep(home), a_newer_sweep(home)
     result = ackbench("show", *named)
@@ -320,7 +320,7 @@ def test_show_takes_the_newest_sweep_that_has_finished(home: Home, named: tuple[
     assert f"ackbench measure {finished.sweep_id}" in result.stdout
     assert result.stderr == (
         f"{waiting.sweep_id} has not begun: this is {finished.sweep_id}, "
-        "the newest one that has finished\n"
+        "the newest one whose run has ended\n"
     )
 
 
@@ -337,13 +337,15 @@ def test_show_takes_the_newest_sweep_that_has_finished(home: Home, named: tuple[
         ("compare", "quick", "quick"),
         ("measure", "quick"),
         ("selftest",),
+        ("publish", "quick"),
+        ("pin", "quick"),
     ],
     ids=" ".join,
 )
 def test_each_command_says_that_a_newer_sweep_runs(
     home: Home, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It takes the newest one that has finished, whether its results suffice for it or not."""
+    """It takes the newest one whose run has ended, whether its results suffice for it or not."""
     monkeypatch.setattr(spark_job, "measure", lambda *_, **__: None)  # the line is printed before
     finished, running = a_sweep(home), a_newer_sweep(home)
     running.partial("000-aaaaaa").mkdir()
@@ -352,7 +354,7 @@ def test_each_command_says_that_a_newer_sweep_runs(
 
     assert (
         f"{running.sweep_id} is in progress: this is {finished.sweep_id}, "
-        "the newest one that has finished\n"
+        "the newest one whose run has ended\n"
     ) in stderr
 
 
@@ -365,7 +367,7 @@ def test_a_newer_sweep_that_is_queued_is_said_to_be(home: Home) -> None:
 
     assert stderr == (
         f"{queued.sweep_id} is queued behind the sweep of another home: this is "
-        f"{finished.sweep_id}, the newest one that has finished\n"
+        f"{finished.sweep_id}, the newest one whose run has ended\n"
     )
 
 
@@ -380,7 +382,7 @@ def test_a_sweep_that_is_named_by_its_id_is_shown_while_it_runs(home: Home) -> N
     assert result.stderr == ""
 
 
-def test_while_none_has_finished_the_newest_sweep_that_has_begun_is_shown(home: Home) -> None:
+def test_while_no_run_has_ended_the_newest_sweep_that_has_begun_is_shown(home: Home) -> None:
     """Its line says no more than that."""
     running, waiting = a_sweep(home), a_newer_sweep(home)
     with locked(running.root / LOCK_FILE):

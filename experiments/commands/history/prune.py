@@ -13,7 +13,7 @@ from ackbench.experiments.commands.setup import require_run_packages
 from ackbench.experiments.ledger.planned import PLAN
 from ackbench.experiments.messages.errors import UnknownName
 from ackbench.experiments.messages.phrases import format_bytes, format_count, format_value
-from ackbench.experiments.messages.terminal import echo
+from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.orchestration.history import delete_history
 from ackbench.experiments.orchestration.tracking.deletion import delete_runs
 from ackbench.experiments.orchestration.tracking.store import embedded_uri, tracking_uri
@@ -36,8 +36,9 @@ from ackbench.experiments.results.history.pruning import (
 )
 from ackbench.experiments.results.history.pruning import prune as prune_sweeps
 from ackbench.experiments.results.history.wording import when_text
-from ackbench.experiments.sweep.lookup import STORE_VARIABLE, find_sweep, is_sweep_id
+from ackbench.experiments.sweep.lookup import STORE_VARIABLE, is_sweep_id
 from ackbench.experiments.sweep.published import (
+    finished_sweep,
     open_store,
     published_location,
     storage_errors,
@@ -195,7 +196,7 @@ def pin(home: Home, named: str, *, reason: str, remove: bool) -> int:
         StorageError: the store cannot be read or written; the pin in the home is as requested.
     """
     try:
-        sweep = find_sweep(home, named)
+        sweep = finished_sweep(home, named, echo_error)
     except UnknownName:
         store = store_of_environment() if is_sweep_id(named) else None
         with storage_errors():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ackbench.experiments.messages.terminal import echo
+from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.results.history.shared import publish_history
 from ackbench.experiments.results.history.warehouse import files_of
 from ackbench.experiments.results.read import read_results
-from ackbench.experiments.sweep.lookup import find_sweep
 from ackbench.experiments.sweep.published import (
+    finished_sweep,
     keep_store,
     open_store,
     publish_sweep,
@@ -35,7 +35,7 @@ def publish(home: Home, named: str, store: str | None) -> int:
         StorageError: the store cannot be written; the text says what is not published.
         LedgerError: its results cannot be read; the sweep itself is published.
     """
-    sweep = find_sweep(home, named)
+    sweep = finished_sweep(home, named, echo_error)
     sweep.plan()
     if store:
         keep_store(sweep, open_store(store))
