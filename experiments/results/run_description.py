@@ -32,6 +32,24 @@ def describe_run(plan: Plan, records: Sequence[TrialManifest]) -> str:
     return ", ".join(_parts(plan, records))
 
 
+def trials_s(records: Iterable[TrialManifest]) -> float:
+    """Return how long trials ran, seconds, without the time between them.
+
+    A sweep may have been stopped then. Trials that run in parallel on several hosts count once.
+    """
+    ran_ns = last_ns = 0
+    for begin_ns, end_ns in sorted(map(_interval_ns, records)):
+        ran_ns += max(0, end_ns - max(begin_ns, last_ns))
+        last_ns = max(last_ns, end_ns)
+    return ran_ns / _NS_PER_S
+
+
+def _interval_ns(record: TrialManifest) -> tuple[int, int]:
+    stages_s, phases = record.stages_s, record.phases
+    begin_ns = phases.load_begin_ns - round(stages_s.get("prepare", 0) * _NS_PER_S)
+    return begin_ns, max(phases.healthy_ns, begin_ns + round(sum(stages_s.values()) * _NS_PER_S))
+
+
 def _parts(plan: Plan, records: Sequence[TrialManifest]) -> Iterator[str]:
     if records:
         begin = datetime.fromtimestamp(_begin_ns(records) / _NS_PER_S, UTC)
@@ -67,9 +85,8 @@ def _trials(plan: Plan, records: Sequence[TrialManifest]) -> str:
     planned = format_count(len(plan.trials), "trial")
     if not records:
         return f"0 of {planned}"
-    seconds = (max(r.phases.healthy_ns for r in records) - _begin_ns(records)) / _NS_PER_S
     of = f"{len(records)} of {planned}" if len(records) < len(plan.trials) else planned
-    return f"{of} in {format_duration_with_units(seconds)}"
+    return f"{of} in {format_duration_with_units(trials_s(records))}"
 
 
 def _begin_ns(records: Sequence[TrialManifest]) -> int:

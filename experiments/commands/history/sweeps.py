@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
     from ackbench.experiments.ledger.location import Location
 
-LEGEND: Final = f"{VERDICT_LEGEND}; took: hours:minutes:seconds; the time in an id is UTC"
+LEGEND: Final = (
+    f"{VERDICT_LEGEND}; took: how long its trials ran, hours:minutes:seconds; the time in an id is "
+    "UTC"
+)
 _HEADS: Final = ("sweep", "Kafka", "verdicts", "took", "size", "state")
 _RIGHT: Final = frozenset({"took", "size"})
 _MOST_COLOURED: Final = 200

@@ -16,6 +16,7 @@ from ackbench.experiments.results.history.summary import CellSummary, SweepSumma
 from ackbench.experiments.results.lessons.of_sweep import finding_of
 from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
 from ackbench.experiments.results.read import read_results
+from ackbench.experiments.results.run_description import trials_s
 from ackbench.experiments.results.trials import settings_of_trial
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import experiment_of_sweep
@@ -70,18 +71,18 @@ def _parts(sweep: SweepFolder) -> Iterator[dict[str, Any]]:
         "experiment": plan.experiment,
         "question": " ".join(plan.question.split()),
         "lesson": plan.claim.lesson if plan.claim else None,
-        "took_s": _took_s(sweep),
         "planned_trials": len(plan.trials),
         "pending_trials": len(pending),
         "kafka_versions": tuple(sorted({spec.cluster.kafka_version for spec in plan.trials})),
     }
     yield {"machine": _machine(sweep)}
     if not any(sweep.results.glob("*.parquet")):
-        complete = len(sweep.complete_ids())
+        complete = list(sweep.complete_trials())
         yield {
-            "sealed_trials": complete,
+            "took_s": trials_s(complete) or None,
+            "sealed_trials": len(complete),
             "failed_trials": sum(sweep.failed(trial_id).is_dir() for trial_id in pending),
-            "pending_trials": len(plan.trials) - complete,
+            "pending_trials": len(plan.trials) - len(complete),
         }
         return
     results = read_results(sweep, in_full=False)
@@ -89,18 +90,12 @@ def _parts(sweep: SweepFolder) -> Iterator[dict[str, Any]]:
     finding = finding_of(sweep, results)
     yield {
         **_counts(results),
+        "took_s": trials_s(manifests.values()) or None,
         "not_expected": tuple(map(not_expected_line, results.not_expected)),
         **_cells(plan, results, manifests),
         "client_versions": tuple(sorted({manifest.client for manifest in manifests.values()})),
         "conclusion": finding.conclusion.value if finding else None,
     }
-
-
-def _took_s(sweep: SweepFolder) -> float | None:
-    activity = sweep.activity()
-    if activity is None:
-        return None
-    return max(activity.since_ns / 1e9 - planned_s(sweep), 0.0)
 
 
 def _machine(sweep: SweepFolder) -> dict[str, str]:

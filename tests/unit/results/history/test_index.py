@@ -31,6 +31,7 @@ from ackbench.experiments.results.history.index import (
 )
 from ackbench.experiments.results.history.kept import summary_of
 from ackbench.experiments.results.history.summary import SweepSummary
+from ackbench.experiments.results.run_description import trials_s
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import SweepLock
 from ackbench.infra.machine.home import Home
@@ -100,6 +101,18 @@ def test_a_sweep_that_misses_trials_is_incomplete(home: Home) -> None:
     (one,) = index(home)
     assert one.state is SweepState.INCOMPLETE
     assert (one.summary.failed_trials, one.summary.pending_trials) == (1, 1)
+
+
+def test_a_sweep_takes_as_long_as_its_trials(home: Home) -> None:
+    """A command that works on it days later adds nothing; `show` says the same."""
+    sweep = SweepFolder(home.sweeps / "planted-20260101T000000-abcd")
+    sweep.report_activity("done")
+    measured = index(home)[0].summary.took_s
+    for table in sweep.results.iterdir():
+        table.unlink()
+
+    assert measured == trials_s(sweep.complete_trials())
+    assert measured == index(home)[0].summary.took_s
 
 
 def test_a_running_sweep_is_running(home: Home) -> None:
