@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from ackbench.experiments.ledger.location import Location
 
 LEGEND: Final = (
-    f"{VERDICT_LEGEND}; took: how long its trials ran, hours:minutes:seconds; the time in an id is "
-    "UTC"
+    f"{VERDICT_LEGEND}; took: time of trials, hours:minutes:seconds; size: in this home; "
+    "the time in an id is UTC"
 )
 _HEADS: Final = ("sweep", "Kafka", "verdicts", "took", "size", "state")
 _RIGHT: Final = frozenset({"took", "size"})
@@ -72,8 +72,7 @@ def list_sweeps(
         document = {"sweeps": [sweep_entry(one) for one in shown], "more": len(found) - len(shown)}
         echo_json(json.dumps(document, indent=2, ensure_ascii=False))
         return 0
-    elsewhere = {SweepState.PRUNED, SweepState.PUBLISHED}
-    total = sum(one.summary.size_bytes for one in found if one.state not in elsewhere)
+    total = sum(one.home_bytes for one in found)
     more = f", {len(shown):,} of them shown" if len(shown) < len(found) else ""
     problems = (
         f"{one.summary.sweep_id}: {one.summary.problem}"
@@ -209,7 +208,7 @@ def _row(one: IndexedSweep) -> tuple[str, ...]:
         versions_text(summary.kafka_versions),
         verdicts_text(summary),
         format_duration(summary.took_s) if summary.took_s is not None else "",
-        format_bytes(summary.size_bytes),
+        format_bytes(one.home_bytes) if one.home_bytes else "",
         state_text(one),
     )
 

@@ -57,6 +57,12 @@ class IndexedSweep(Frozen):
     pinned: bool = False
     """Whether `ackbench prune` keeps it."""
 
+    @property
+    def home_bytes(self) -> int:
+        """What it takes in this home: 0 if only its summary is here."""
+        elsewhere = self.state in {SweepState.PRUNED, SweepState.PUBLISHED}
+        return 0 if elsewhere else self.summary.size_bytes
+
 
 @dataclass(frozen=True)
 class IndexFilter:

@@ -29,7 +29,7 @@ from ackbench.experiments.results.history.index import (
     index_filter,
     is_version,
 )
-from ackbench.experiments.results.history.kept import summary_of
+from ackbench.experiments.results.history.kept import keep_pruned, summary_of
 from ackbench.experiments.results.history.summary import SweepSummary
 from ackbench.experiments.results.run_description import trials_s
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -215,6 +215,25 @@ def test_a_table_that_is_piped_has_aligned_columns_and_loads_no_rich(home: Home)
     assert (head.index("Kafka"), set(rule)) == (rows[0].index("4.3.1"), {"─"})
     assert rows[0].index("4.3.1") == rows[1].index("4.3.1")
     assert done.stderr == "False\n"
+
+
+def test_the_sizes_of_the_rows_add_up_to_that_below_them(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a pruned sweep nothing but its summary is in the home."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(home.root))
+    (night,) = history(1, seed=1)
+    keep_pruned(home, night.model_copy(update={"pruned_s": 1.0}))
+    (here,) = index(home, index_filter(state="complete"))
+    lines = CliRunner().invoke(cli, ["sweeps"]).stdout.splitlines()
+    pruned, whole = (
+        next(line for line in lines if line.startswith(one.sweep_id))
+        for one in (night, here.summary)
+    )
+
+    assert "B" not in pruned.removeprefix(night.sweep_id)
+    assert format_bytes(here.summary.size_bytes) in whole
+    assert f"2 sweeps, {format_bytes(here.summary.size_bytes)}" in lines
 
 
 def test_json_has_what_the_table_has(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
