@@ -1130,12 +1130,12 @@ def sweeps(
     """List the sweeps of this home, the newest first, also those that were pruned.
 
     With EXPERIMENT: only its sweeps. With a store also those that other hosts published there; a
-    store's URI may stand in place of EXPERIMENT.
+    store's URI or folder may stand in place of EXPERIMENT.
     """
     from ackbench.experiments.commands.history import sweeps as command
     from ackbench.experiments.results.history.index import index_filter
 
-    if experiment and "://" in experiment and store is None:
+    if experiment and "/" in experiment and store is None:
         experiment, store = None, experiment
     wanted = index_filter(experiment, version=kafka, cell=cell, state=state)
     home = Home.from_environment()

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ackbench.experiments.messages.columns import column_lines
@@ -27,7 +28,7 @@ from ackbench.experiments.results.history.wording import (
     versions_text,
     when_text,
 )
-from ackbench.experiments.sweep.lookup import STORE_VARIABLE
+from ackbench.experiments.sweep.lookup import STORE_VARIABLE, SUMMARIES
 from ackbench.experiments.sweep.progress import format_duration
 from ackbench.infra.machine.home import Home
 
@@ -66,7 +67,7 @@ def list_sweeps(
     with history_store(store) as shared:
         found = index(home, wanted, announce_summaries(), store=shared, details=as_json)
         if not found:
-            raise UnknownName(_nothing(home, wanted, shared))
+            raise UnknownName(why_none(home, wanted, shared))
     shown = found[:limit]
     if as_json:
         document = {"sweeps": [sweep_entry(one) for one in shown], "more": len(found) - len(shown)}
@@ -125,10 +126,13 @@ def history_store(named: str | None) -> Iterator[Location | None]:
         except StorageError as error:
             echo_error(f"ackbench: only the sweeps of this home: {error}")
     with storage_errors():
+        if store and named and not store.at(SUMMARIES).list_files():
+            echo_error(f"ackbench: no sweep is published in {store.uri}")
         yield store
 
 
-def _nothing(home: Home, wanted: IndexFilter, store: Location | None) -> str:
+def why_none(home: Home, wanted: IndexFilter, store: Location | None) -> str:
+    """Return which word of a filter no sweep matches, and what there is instead."""
     experiments = experiment_names(home, store)
     if not experiments:
         if store:
@@ -137,12 +141,29 @@ def _nothing(home: Home, wanted: IndexFilter, store: Location | None) -> str:
     if wanted.experiment is not None and wanted.experiment not in experiments:
         hint = did_you_mean(wanted.experiment, experiments)
         return f"no sweep of experiment {shorten(wanted.experiment)}{hint}"
-    every = index(home, store=store, details=False)
-    versions = {version for one in every for version in one.summary.kafka_versions}
-    return (
-        f"none of {format_count(len(every), 'sweep')} matches; versions of Kafka: "
-        f"{', '.join(sorted(versions)) or 'none'}; `ackbench sweeps` lists all"
-    )
+    of = IndexFilter(wanted.experiment)
+    text = f"no sweep of experiment {of.experiment}" if of.experiment else "no sweep"
+    if wanted.version is not None:
+        text = f"{text} with Kafka {shorten(wanted.version)}"
+        every = index(home, of, store=store, details=False)
+        of = replace(of, version=wanted.version)
+        if not any(map(of.accepts, every)):
+            versions = {version for one in every for version in one.summary.kafka_versions}
+            return f"{text}; versions: {', '.join(sorted(versions)) or 'none'}"
+    if wanted.cell:
+        text = f"{text} has a cell of the words {shorten(' '.join(wanted.cell))}"
+        every = index(home, of, store=store)
+        of = replace(of, cell=wanted.cell)
+        if not any(map(of.accepts, every)):
+            words = {
+                word for one in every for cell in one.summary.cells for word in cell.label.split()
+            }
+            unknown = [word for word in wanted.cell if word not in words]
+            return f"{text}{did_you_mean(unknown[0], words) if unknown else ''}"
+        text = f"{text} and"
+    found = {one.state.value for one in index(home, of, store=store, details=False)}
+    states = " or ".join(sorted(wanted.states))
+    return f"{text} is {states}; states: {', '.join(sorted(found))}"
 
 
 def sweep_entry(one: IndexedSweep) -> dict[str, Any]:

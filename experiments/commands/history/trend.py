@@ -10,17 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
-from ackbench.experiments.commands.history.sweeps import announce_summaries, history_store
+from ackbench.experiments.commands.history.sweeps import announce_summaries, history_store, why_none
 from ackbench.experiments.messages.console import console_for_results, print_text, result_table
 from ackbench.experiments.messages.errors import NotComparable, UnknownName
-from ackbench.experiments.messages.phrases import did_you_mean, shorten
 from ackbench.experiments.messages.terminal import echo_json
-from ackbench.experiments.results.history.index import (
-    IndexFilter,
-    experiment_names,
-    has_words,
-    index,
-)
+from ackbench.experiments.results.history.index import IndexFilter, has_words, index
 from ackbench.experiments.results.history.kept import complete_summaries
 from ackbench.experiments.results.history.summary import SweepSummary
 from ackbench.experiments.results.history.trend import (
@@ -91,14 +85,10 @@ def read_trend(home: Home, wanted: IndexFilter, store: Location | None = None) -
         NotComparable: there is only one with results.
     """
     name = wanted.experiment
-    everything = index(
-        home, IndexFilter(name, wanted.version), announce_summaries(), store=store, details=False
-    )
+    of_experiment = IndexFilter(name, wanted.version)
+    everything = index(home, of_experiment, announce_summaries(), store=store, details=False)
     if not everything:
-        experiments = experiment_names(home, store)
-        hint = did_you_mean(str(name), experiments)
-        version = f" with Kafka {wanted.version}" if wanted.version and name in experiments else ""
-        raise UnknownName(f"no sweep of experiment {shorten(str(name))}{version}{hint}")
+        raise UnknownName(why_none(home, of_experiment, store))
     chosen = _ChosenCells(wanted.cell)
     summaries = complete_summaries(home, [one.summary for one in everything])
     found = trend_of(map(chosen.of, summaries))

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from support.builders.nights import history, keep_night
 from support.builders.records import a_record, a_spec
 from support.builders.sweep_folders import measured_sweep_folder
+from support.command_line import ackbench
 
 from ackbench.experiments.commands.cli import cli
 from ackbench.experiments.messages.errors import UnknownName
@@ -152,6 +153,32 @@ def test_filters_select_by_experiment_version_cell_and_state(home: Home) -> None
         index_filter(state="pruned"),
     ):
         assert index(home, refused) == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("trend planted --kafka 9", "no sweep of experiment planted with Kafka 9; versions: 4.3.1"),
+        ("sweeps --kafka 9", "no sweep with Kafka 9; versions: 4.3.1"),
+        ("sweeps --state incomplete", "no sweep is incomplete; states: complete"),
+        (
+            "sweeps --kafka 4 --cell leader-crsh",
+            "no sweep with Kafka 4 has a cell of the words leader-crsh; did you mean leader-crash?",
+        ),
+        (
+            "sweeps --cell acks=1 --state pruned",
+            "no sweep has a cell of the words acks=1 and is pruned; states: complete",
+        ),
+    ],
+)
+def test_a_filter_that_no_sweep_matches_names_the_word_and_what_there_is(
+    home: Home, monkeypatch: pytest.MonkeyPatch, arguments: str, message: str
+) -> None:
+    """Not the versions of Kafka if none was asked for."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(home.root))
+    done = ackbench(*arguments.split())
+
+    assert (done.exit_code, done.stderr) == (2, f"ackbench: {message}\n")
 
 
 def test_a_version_is_no_beginning_of_a_longer_number() -> None:

@@ -109,6 +109,22 @@ def test_the_commands_show_one_history_from_each_host(
     assert all(night in (tmp_path / "site" / "index.html").read_text() for night in NIGHTS)
 
 
+def test_the_folder_of_a_store_stands_in_place_of_an_experiment(
+    on_host: Callable[[str], Home], tmp_path: Path
+) -> None:
+    """As its URI does; one line says that nothing is published in it, as its name may be wrong."""
+    store = tmp_path / "shared"
+    plant(on_host("a"), TIMES[0])
+    assert ackbench("publish", "nightly", str(store)).exit_code == 0
+    plant(on_host("b"), TIMES[1])
+
+    listed, absent = ackbench("sweeps", str(store)), ackbench("sweeps", f"{store}d")
+    assert [name in listed.stdout for name in NIGHTS[:2]] == [True, True]
+    assert listed.stderr == ""
+    assert NIGHTS[1] in absent.stdout
+    assert absent.stderr == f"ackbench: no sweep is published in {store.as_uri()}d\n"
+
+
 def test_a_sweep_that_is_measured_again_has_one_summary(
     two_hosts: Callable[[str], Home], store: str
 ) -> None:
