@@ -83,12 +83,18 @@ def compare_results(
         0, or the gate's exit code if the comparison does not pass it.
 
     Raises:
-        InputError: a sweep or the axis does not exist, there is nothing to compare, too few trials
-            for the gate, or the page cannot be written.
+        InputError: a sweep or the axis does not exist, both names are of one sweep, there is
+            nothing to compare, too few trials for the gate, or the page cannot be written.
         LedgerError: the results of a sweep cannot be read.
     """
     axis = axis_named(axis) if axis else axis
-    sides = [_sweep(home, one) for one in (name, other) if one is not None]
+    folders = [open_sweep(home, one, echo_error) for one in (name, other) if one is not None]
+    if other is not None and folders[0].root == folders[1].root:
+        raise InputError(
+            f"{name} and {other} are one sweep: name another one than {folders[0].sweep_id}, or "
+            "compare its cells: --by acks"
+        )
+    sides = [ComparedSweep(folder.plan(), read_results(folder)) for folder in folders]
     compared = compare_within(sides[0], str(axis)) if other is None else compare(*sides)
     comparisons = compared.comparisons if isinstance(compared, AxisComparison) else (compared,)
     if html:
@@ -111,11 +117,6 @@ def compare_results(
         return 0
     reasons = gate.comparison_failures(comparisons, [side.results for side in sides])
     return gate_exit_code(reasons, gate.comparison_summary(comparisons))
-
-
-def _sweep(home: Home, named: str) -> ComparedSweep:
-    folder = open_sweep(home, named, echo_error)
-    return ComparedSweep(folder.plan(), read_results(folder))
 
 
 def _write(path: Path, home: Home, render: Callable[[], str]) -> None:
