@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -75,7 +76,12 @@ def test_the_summary_has_both_sides_the_sentences_and_a_row_for_each_measure() -
 def test_the_command_writes_both_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And passes the gate's exit code on."""
     sides = {"a": sweep_of(FAST, "a", 8), "b": sweep_of(SLOW, "b", 8)}
-    monkeypatch.setattr(command, "_sweep", lambda _home, name: sides[name])
+    monkeypatch.setattr(
+        command,
+        "open_sweep",
+        lambda _home, name, _say: SimpleNamespace(root=name, plan=lambda: sides[name].plan),
+    )
+    monkeypatch.setattr(command, "read_results", lambda folder: sides[folder.root].results)
     files = ResultFiles(junit=tmp_path / "gate.xml", markdown=tmp_path / "gate.md")
     gate = Gate.parse(("worse:latency_p99>10%",), two_sweeps=True)
     code = command.compare_results(
