@@ -1,4 +1,4 @@
-"""What a job runs with: its master and the user's settings, which replace the job's own.
+"""The settings of a job: its master, and the user's settings, which replace the job's own.
 
 What cannot work is refused here, before a JVM starts: Spark itself would retry for minutes.
 """

@@ -58,7 +58,7 @@ class Quantity:
     counts_itself: bool = False
     """`True` if the name says what is counted, so that no unit follows it: `duplicates`."""
     head: str = ""
-    """What pages call it, beside other counts; empty: they do not list it."""
+    """Its name on pages, beside other counts; empty: they do not list it."""
     null_is_unknown: bool = False
     """`True` if there was something to count where it is null."""
 

@@ -361,17 +361,26 @@ def open_sweep(
         if store is None:
             raise
         with storage_errors():
-            summarized = {one.partition(".")[0] for one in store.at(SUMMARIES).list_files()}
-            stored = filter(is_sweep_id, summarized.intersection(store.list_folders()))
-            asked = [one for one in stored if named in {None, experiment_of_sweep(one)}]
-            sweep_id = max(asked, key=lambda one: (time_of_sweep(one), one), default=named)
-            if sweep_id and is_sweep_id(sweep_id) and store.at(sweep_id).read(PLAN) is not None:
+            is_id = named is not None and is_sweep_id(named)
+            sweep_id = named if is_id else _newest_in_store(store, named)
+            if sweep_id and store.at(sweep_id).read(PLAN) is not None:
                 return fetch_sweep(home, store.at(sweep_id).uri)
-            if named in summarized:
+            if is_id and named in _summarized(store):
                 raise UnknownName(pruned_text(named)) from None
         raise
     uri = published_uri(sweep) if runs_on_several_hosts(sweep) and sweep.pending() else None
     return fetch_sweep(home, uri) if uri else sweep
+
+
+def _newest_in_store(store: Location, experiment: str | None) -> str | None:
+    """Return the id of the newest measured sweep of a store, of an experiment or of all."""
+    stored = filter(is_sweep_id, _summarized(store).intersection(store.list_folders()))
+    asked = [one for one in stored if experiment in {None, experiment_of_sweep(one)}]
+    return max(asked, key=lambda one: (time_of_sweep(one), one), default=None)
+
+
+def _summarized(store: Location) -> set[str]:
+    return {name.partition(".")[0] for name in store.at(SUMMARIES).list_files()}
 
 
 def finished_sweep(

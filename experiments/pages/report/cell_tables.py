@@ -10,7 +10,7 @@ from ackbench.experiments.ledger.result_terms import ANOMALY_ROWS
 from ackbench.experiments.messages.phrases import format_list, plural
 from ackbench.experiments.pages.report.data import ReportData
 from ackbench.experiments.results.cells import judged_trials
-from ackbench.experiments.results.formats.counts import NOT_APPLICABLE, listed_text
+from ackbench.experiments.results.formats.counts import FATE_HEADS, NOT_APPLICABLE, listed_text
 from ackbench.experiments.results.formats.tables import cell_status
 from ackbench.experiments.results.models import CellResult
 from ackbench.experiments.results.wording import (
@@ -190,7 +190,7 @@ def _figures(data: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
     for place in data.counts:
         yield place.quantity.head, listed_text(place, cell, trials)
     rejected_present = sum(fate.rejected_present for fate in fates) if fates else None
-    yield "rejected but in the log", count_text(rejected_present)
+    yield FATE_HEADS["rejected_present"], count_text(rejected_present)
     overloaded = cell.overloaded_trials
     yield "ack p99", time_text(estimate_text(cell.ack_p99_ms), overloaded=overloaded)
     yield "outage", time_text(estimate_text(cell.outage_ms), overloaded=overloaded)

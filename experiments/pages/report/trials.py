@@ -14,7 +14,7 @@ from ackbench.experiments.pages.report.data import ReportData
 from ackbench.experiments.pages.report.timelines import timeline_chart
 from ackbench.experiments.results.attribution import attribution_sentences, cause_summaries
 from ackbench.experiments.results.cells import cell_key, judged_trials
-from ackbench.experiments.results.formats.counts import NOT_APPLICABLE, listed_text
+from ackbench.experiments.results.formats.counts import FATE_HEADS, NOT_APPLICABLE, listed_text
 from ackbench.experiments.results.models import CellResult, TrialResult
 from ackbench.experiments.results.wording import (
     ROLE_NAMES,
@@ -25,12 +25,6 @@ from ackbench.experiments.results.wording import (
 )
 from ackbench.experiments.sweep.cell_names import cell_name
 
-_FATES: Final = {
-    "rejected_present": "rejected but in the log",
-    "unknown_present": "unknown but in the log",
-    "unknown_absent": "unknown and not in the log",
-}
-"""Fates (`experiments.results.models.Fates`) that no count names."""
 _SHORT: Final = ("0", UNKNOWN_TEXT, NOT_APPLICABLE)
 
 
@@ -180,7 +174,9 @@ def _facts(counts: Sequence[Place], result: TrialResult) -> Iterator[tuple[str, 
     """
     texts = {one.quantity.head: listed_text(one, result, [result]) for one in counts}
     if result.fates:
-        texts |= {name: count_text(getattr(result.fates, fate)) for fate, name in _FATES.items()}
+        texts |= {
+            name: count_text(getattr(result.fates, fate)) for fate, name in FATE_HEADS.items()
+        }
     yield from ((name, text) for name, text in texts.items() if text not in _SHORT)
     ack = result.latency_ms.ack
     yield "ack p99", milliseconds_text(ack.p99) if ack else UNKNOWN_TEXT

@@ -52,7 +52,7 @@ _MAX_POINTS: Final = 95
 """The largest bound of a difference of shares; more points need hundreds of trials per cell."""
 _VERDICTS: Final = (VIOLATED, UNKNOWN)
 _ALIKE: Final = 0.5
-"""How alike an expression and a verdict are, if it is a typo of that, or its first letters."""
+"""Least likeness of a verdict and a typo of it, or its first letters."""
 _LIMITS: Final = f"worse:MEASURE>N% with one of {', '.join(ComparedMeasure)}"
 
 

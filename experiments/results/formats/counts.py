@@ -9,6 +9,12 @@ from ackbench.experiments.ledger.quantities import TRIAL_PLACES, CellQuantities,
 from ackbench.experiments.results.models import TrialResult
 from ackbench.experiments.results.wording import UNKNOWN_TEXT, bounds_text, count_text
 
+FATE_HEADS: Final = {
+    "rejected_present": "rejected but in the log",
+    "unknown_present": "unknown but in the log",
+    "unknown_absent": "unknown and not in the log",
+}
+"""Names of the fates (`experiments.results.models.Fates`) that no count names."""
 NOT_APPLICABLE: Final = "n/a"
 """In place of a count of what cannot be in such trials: members of a group without a group."""
 

@@ -59,7 +59,7 @@ class IndexedSweep(Frozen):
 
     @property
     def home_bytes(self) -> int:
-        """What it takes in this home: 0 if only its summary is here."""
+        """Its size in this home: 0 if only its summary is here."""
         elsewhere = self.state in {SweepState.PRUNED, SweepState.PUBLISHED}
         return 0 if elsewhere else self.summary.size_bytes
 

@@ -88,7 +88,7 @@ class SweepSummary(Frozen):
     planned_s: float
     """When it was planned, seconds since the epoch."""
     took_s: float | None = None
-    """How long its sealed and void trials ran; null: it has none."""
+    """The time of its sealed and void trials; null: it has none."""
     kafka_versions: tuple[str, ...] = ()
     client_versions: tuple[str, ...] = ()
     machine: dict[str, str] = Field(default_factory=dict)

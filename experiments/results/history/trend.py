@@ -59,7 +59,7 @@ class TrendMeasure(StrEnum):
 
     @property
     def is_time(self) -> bool:
-        """Whether it is a time, which says nothing of the settings if the machine is overloaded."""
+        """Return `True` for times, which say nothing of the settings on an overloaded machine."""
         return self in _TIMES
 
     @property
@@ -104,7 +104,7 @@ class TrendPoint:
     segment: int
     """From 0; a new one begins where the machine or a setting changed."""
     overloaded: bool = False
-    """Whether it is a time, and the machine was overloaded in a trial of the cell."""
+    """`True` for a time if the machine was overloaded in a trial of the cell."""
 
 
 class TrendSeries(Frozen):
@@ -200,7 +200,7 @@ class Trend(Frozen):
 
     @property
     def overloaded(self) -> bool:
-        """Whether a time is one of an overloaded machine."""
+        """Return `True` if any time is one of an overloaded machine."""
         return any(
             point.overloaded for cell in self.cells for one in cell.series for point in one.points
         )
@@ -248,8 +248,10 @@ class _History:
         sweep_id, planned_s, version = head.sweep_id, head.planned_s, head.version
         overloaded = cell.overloaded_trials > 0
         for measure, value, interval, trials, seen in _figures(cell):
-            of_sweep = sweep_id, planned_s, version, value, interval, trials, seen, segment
-            point = TrendPoint(*of_sweep, overloaded and measure.is_time)
+            marked = overloaded and measure.is_time
+            point = TrendPoint(
+                sweep_id, planned_s, version, value, interval, trials, seen, segment, marked
+            )
             self.points[measure].append(point)
 
     @property

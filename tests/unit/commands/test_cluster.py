@@ -51,7 +51,7 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_of_several_clusters_each_is_listed_and_an_action_names_one(names: list[str]) -> None:
-    """What to write is in the message."""
+    """The message has the words to write."""
     listed = ackbench("status").output
     assert all(f"ackbench cluster status --name {name} " in listed for name in names)
     refused = ackbench("cluster", "status")
@@ -76,7 +76,7 @@ def test_of_several_clusters_each_is_listed_and_an_action_names_one(names: list[
     ],
 )
 def test_an_action_that_has_no_effect_says_why(action: str, error: str) -> None:
-    """What the node is, or which word of this action is missing."""
+    """The state of the node, or the missing word of this action."""
     refused = ackbench("cluster", "--name", "by-hand-497d92", *action.split())
     assert (refused.exit_code, refused.output) == (2, f"ackbench: {error}\n")
 

@@ -219,7 +219,7 @@ def test_objects_whose_keys_are_no_relative_paths_are_left_out() -> None:
 
 
 def test_a_folder_with_a_file_of_unknown_time_is_never_old() -> None:
-    """What was not provably left alone for a day must not be deleted."""
+    """Pruning deletes a folder that was provably left alone for a day."""
     use = Location("s3://b/s", ObjectsOfAnyKey("b/s/a"), "b/s").use()
     assert use.last_written_s == math.inf
     assert Location("s3://b/s", ObjectsOfAnyKey(), "b/s").use().last_written_s == 0

@@ -130,7 +130,7 @@ class _Majority(FaultParameters):
 class _Follower(FaultParameters):
     def impossible_reason(self, topology: Topology) -> str | None:
         """Refuse topics without followers."""
-        return no_follower_reason(topology)
+        return super().impossible_reason(topology) or no_follower_reason(topology)
 
 
 class FollowerCrashParameters(_Follower, CrashParameters):
