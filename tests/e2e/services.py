@@ -9,11 +9,12 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from e2e.command import AckbenchCommand
+from e2e.command import AckbenchCommand, bench_in
 
 from ackbench.experiments.orchestration.services import USER, password_file
 from ackbench.infra.errors import WaitTimeout
@@ -257,6 +258,33 @@ def running_services(bench: AckbenchCommand, *options: str) -> Iterator[AirflowA
             except subprocess.TimeoutExpired:
                 services.kill()  # its guard ends the services
                 raise
+
+
+@contextmanager
+def run_under_load(
+    folder: Path, experiments: Mapping[str, str], requested: str
+) -> Iterator[tuple[AckbenchCommand, DagRun]]:
+    """Start the services and a sweep; yield the command and the DAG run once a trial's load flows.
+
+    Args:
+        folder: of the home and of the experiments.
+        experiments: the files that the form offers, by name.
+        requested: the name of the one that is run.
+    """
+    offered = folder / "offered"
+    offered.mkdir()
+    for name, text in experiments.items():
+        (offered / name).write_text(text)
+    with bench_in(folder) as bench, running_services(bench, "--experiments", str(offered)) as api:
+        api.unpause()
+        run = api.trigger({"experiment": requested})
+        wait_until(
+            lambda: "flowing" in bench.event_kinds(),
+            awaiting="the load of a trial",
+            timeout_s=_START_TIMEOUT_S,
+            seen=lambda: [(task["task_id"], task["state"]) for task in run.tasks()],
+        )
+        yield bench, run
 
 
 def _logged_in(bench: AckbenchCommand, port: int) -> AirflowApi:

@@ -12,13 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from e2e.command import AckbenchCommand, bench_in
-from e2e.services import DagRun, running_services
-
-from ackbench.infra.process.waiting import wait_until
+from e2e.command import AckbenchCommand
+from e2e.services import DagRun, run_under_load
 
 pytestmark = [pytest.mark.cluster, pytest.mark.further, pytest.mark.timeout(900)]
-_TIMEOUT_S = 600.0
 EXPERIMENT = """\
 name: cleared
 title: Cleared
@@ -54,21 +51,8 @@ class KilledTrial:
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KilledTrial]:
     """Start a sweep of two trials, and kill the process of the first trial's task."""
     folder = tmp_path_factory.mktemp("cleared")
-    (folder / "offered").mkdir()
-    (folder / "offered" / "cleared.yaml").write_text(EXPERIMENT)
-    (folder / "offered" / "broken.yaml").write_text("name: [")
-    with (
-        bench_in(folder) as bench,
-        running_services(bench, "--experiments", str(folder / "offered")) as api,
-    ):
-        api.unpause()
-        run = api.trigger({"experiment": "cleared.yaml"})
-        wait_until(
-            lambda: "flowing" in bench.event_kinds(),
-            awaiting="the load of a trial",
-            timeout_s=_TIMEOUT_S,
-            seen=lambda: [(task["task_id"], task["state"]) for task in run.tasks()],
-        )
+    files = {"cleared.yaml": EXPERIMENT, "broken.yaml": "name: ["}
+    with run_under_load(folder, files, "cleared.yaml") as (bench, run):
         (partial,) = bench.home.sweeps.glob("*/trials/*.partial")
         (running,) = (task for task in run.tasks("trial") if task["state"] == "running")
         os.kill(running["pid"], signal.SIGKILL)
